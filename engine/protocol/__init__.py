@@ -1,0 +1,28 @@
+"""What crosses between workbench, client and kernel: one vocabulary for all three.
+
+Imports nothing from them. Index letters everywhere: ``t`` token, ``l`` layer, ``h`` head, ``e`` expert, ``k`` rank in top-k,
+``s`` sink, ``c`` channel, ``b`` bucket.
+"""
+
+from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureJob, CaptureManifest
+from .framing import DEFAULT_EFFORT, EFFORTS, MAX_EFFORT, FramingIds
+from .images import DEFAULT_IMAGE_RULE, ImageRule, PatchGrid
+from .info import API_VERSION, Architecture, EngineInfo, Limits, Seam
+from .plans import SEAMS, AttentionPlan, CapturePlan
+from .rendered import Media, Rendered, context_id
+from .replies import (
+    Done, Event, FinishReason, PrefillProgress, Reasoning, Reply, Sampling, Text, Timings, TokenLogprob, ToolCall, Usage,
+)  # fmt: skip
+from .spans import (
+    AUDIO_TOKENS_PER_S, AudioPlace, ImagePlace, Locator, Modality, Span, TextPlace, check_partition, span_at,
+    tokens_by_modality,
+)  # fmt: skip
+
+__all__ = [
+    "API_VERSION", "AUDIO_TOKENS_PER_S", "Architecture", "ArrayEntry", "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT",
+    "CaptureJob", "CaptureManifest", "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "EFFORTS", "EngineInfo",
+    "Event", "FinishReason", "FramingIds", "ImagePlace", "ImageRule", "Limits", "Locator", "MAX_EFFORT", "Media", "Modality",
+    "PatchGrid", "PrefillProgress", "Reasoning", "Rendered", "Reply", "SEAMS", "Sampling", "Seam", "Span", "Text",
+    "TextPlace", "Timings", "TokenLogprob", "ToolCall", "Usage", "check_partition", "context_id", "span_at",
+    "tokens_by_modality",
+]  # fmt: skip

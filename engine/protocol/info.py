@@ -1,0 +1,99 @@
+"""What an engine is and can do: the answer of ``/workbench/info``, and what a client works out about a plain vLLM server."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from .images import DEFAULT_IMAGE_RULE, ImageRule
+
+API_VERSION = 1
+"""Version of the ``/workbench`` routes; client and kernel must agree."""
+
+
+class Limits(BaseModel):
+    """Limits an engine enforces, in tokens unless the name says otherwise.
+
+    ``context_tokens`` bounds prompt plus reserved answer.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    context_tokens: int
+    audio_clip_tokens: int = 12_000
+    images_per_request: int | None = None
+    audios_per_request: int | None = None
+    blob_bytes: int = 1 << 30
+
+
+class Seam(BaseModel):
+    """Whether a seam can fire in the running mode, and why not."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    fires: bool
+    reason: str | None = None
+
+
+class Architecture(BaseModel):
+    """Sizes a capture or a figure needs to know."""
+
+    model_config = ConfigDict(frozen=True)
+
+    layers: int
+    global_layers: tuple[int, ...]
+    moe_layers: tuple[int, ...]
+    experts: int
+    experts_per_token: int
+    sinks: int
+    hidden: int
+    vocabulary: int
+
+
+class EngineInfo(BaseModel):
+    """Identity, limits and abilities of one engine.
+
+    Attributes
+    ----------
+    kind : {"workbench", "vllm"}
+        ``vllm`` is a plain server: chat and counting work, internals do not.
+    nonce : str
+        Changes with every start; a discovery file with another nonce is stale.
+    random_weights : bool
+        The checkpoint was never trained: answers are noise, and say so.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["workbench", "vllm"]
+    api_version: int = API_VERSION
+    nonce: str = ""
+    recipe: str | None = None
+    model: str
+    revision: str | None = None
+    random_weights: bool = False
+    limits: Limits
+    upscale: float | None = DEFAULT_IMAGE_RULE.upscale
+    upscale_cap_px: int = DEFAULT_IMAGE_RULE.cap_px
+    patch_px: int = DEFAULT_IMAGE_RULE.patch_px
+    architecture: Architecture | None = None
+    seams: tuple[Seam, ...] = ()
+    versions: dict[str, str] = {}
+    engine_args: dict[str, Any] = {}
+    started_by: str | None = None
+    started_at: str | None = None
+
+    @property
+    def image_rule(self) -> ImageRule:
+        """The resize and patch rule this engine runs."""
+        return ImageRule(upscale=self.upscale, cap_px=self.upscale_cap_px, patch_px=self.patch_px)
+
+    def seam(self, name: str) -> Seam:
+        """The seam called `name`; one that an engine does not list cannot fire there."""
+        for seam in self.seams:
+            if seam.name == name:
+                return seam
+        why = "a plain vLLM server has no capture seams" if self.kind == "vllm" else "this engine does not have it"
+        return Seam(name=name, fires=False, reason=why)

@@ -1,0 +1,1 @@
+"""Widgets for notebooks: one folder each, Python next to its ES module."""

@@ -1,0 +1,81 @@
+"""Errors of composing: sources, parts, contexts and their files.
+
+    InklingError (engine.errors)
+    └── ContextError
+        ├── SourceError             a file or object that cannot become a part (``path`` in detail)
+        │   ├── SourceMissing       no such file, or not a file
+        │   ├── SourceUnreadable    empty, corrupt, or not what its name says
+        │   ├── SourceEncrypted     a password is needed
+        │   └── SourceUnknown       no reader for this kind of file
+        ├── EffortError             not a thinking effort Inkling knows
+        ├── MessageError            a role, tool or order of messages the chat format has no words for
+        ├── MediaTooLarge           an image or clip over the engine's per-item limit
+        └── ContextFileError        a saved context that cannot be opened
+
+Raised when a part is added, before anything is rendered or sent.
+"""
+
+from __future__ import annotations
+
+from engine.errors import InklingError
+
+
+class ContextError(InklingError):
+    """Something about a context or one of its parts."""
+
+    code = "context"
+    http_status = 400
+
+
+class SourceError(ContextError):
+    """A file or object that cannot become a part."""
+
+    code = "source"
+
+
+class SourceMissing(SourceError):
+    """No such file, or the path is not a file."""
+
+    code = "source-missing"
+
+
+class SourceUnreadable(SourceError):
+    """The file is empty, corrupt, or not what its name says."""
+
+    code = "source-unreadable"
+
+
+class SourceEncrypted(SourceError):
+    """The file is protected by a password."""
+
+    code = "source-encrypted"
+
+
+class SourceUnknown(SourceError):
+    """No reader for this kind of file."""
+
+    code = "source-unknown"
+
+
+class EffortError(ContextError):
+    """Not a thinking effort that Inkling knows."""
+
+    code = "effort"
+
+
+class MessageError(ContextError):
+    """A role, tool or order of messages that the chat format has no words for."""
+
+    code = "message"
+
+
+class MediaTooLarge(ContextError):
+    """An image or a clip over the engine's per-item limit."""
+
+    code = "media-too-large"
+
+
+class ContextFileError(ContextError):
+    """A saved context that cannot be opened; the message says what was lost."""
+
+    code = "context-file"
