@@ -1,0 +1,1 @@
+"""The long-lived process around vLLM: routes, blobs, captures, plugin and seams."""
