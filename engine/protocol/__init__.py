@@ -11,10 +11,29 @@ from .info import API_VERSION, Architecture, EngineInfo, Limits, Seam
 from .plans import SEAMS, AttentionPlan, CapturePlan
 from .rendered import Media, Rendered, context_id
 from .replies import (
-    Done, Event, FinishReason, PrefillProgress, Reasoning, Reply, Sampling, Text, Timings, TokenLogprob, ToolCall, Usage,
-)  # fmt: skip
+    Done,
+    Event,
+    FinishReason,
+    PrefillProgress,
+    Reasoning,
+    Reply,
+    Sampling,
+    Text,
+    Timings,
+    TokenLogprob,
+    ToolCall,
+    Usage,
+)
 from .spans import (
-    AUDIO_TOKENS_PER_S, AudioPlace, ImagePlace, Locator, Modality, Span, TextPlace, check_partition, span_at,
+    AUDIO_TOKENS_PER_S,
+    AudioPlace,
+    ImagePlace,
+    Locator,
+    Modality,
+    Span,
+    TextPlace,
+    check_partition,
+    span_at,
     tokens_by_modality,
 )  # fmt: skip
 

@@ -62,9 +62,7 @@ class FramingIds:
         return {"image": self.image_slot, "audio": self.audio_slot}
 
 
-SPELLINGS: dict[str, tuple[str, ...]] = {
-    field.name: (f"<|{field.name}|>",) for field in fields(FramingIds)
-} | {
+SPELLINGS: dict[str, tuple[str, ...]] = {field.name: (f"<|{field.name}|>",) for field in fields(FramingIds)} | {
     # The two placeholder slots carry no name of their own in the published vocabulary, and one kind was named late.
     "audio_slot": ("<|unused_200053|>", "<|audio_slot|>"),
     "image_slot": ("<|unused_200054|>", "<|image_slot|>"),

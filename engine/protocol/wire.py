@@ -23,7 +23,18 @@ from .images import ImageRule
 from .plans import AttentionPlan, CapturePlan
 from .rendered import Media, Rendered
 from .replies import (
-    Done, Event, FinishReason, PrefillProgress, Reasoning, Reply, Sampling, Text, Timings, TokenLogprob, ToolCall, Usage,
+    Done,
+    Event,
+    FinishReason,
+    PrefillProgress,
+    Reasoning,
+    Reply,
+    Sampling,
+    Text,
+    Timings,
+    TokenLogprob,
+    ToolCall,
+    Usage,
 )  # fmt: skip
 
 MAGIC = b"IWC1"
