@@ -1,0 +1,84 @@
+"""The demo checkpoint: a small Inkling with the real tokenizer and token ids, unpacked into the user's cache on first use.
+
+Same architecture and layout as Inkling, 10⁵ times smaller: a context composed against it is token for token the one a large engine
+gets. Its log scaling begins at 128 tokens (strength 0.2) instead of 128,000, so that short demonstrations show it.
+This module decides which weights and where; :mod:`.checkpoint` writes, :mod:`.weights` and :mod:`.tokenizer` make the contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import EngineError
+from .checkpoint import MARKER, write_checkpoint
+from .shape import Shape
+
+__all__ = ["Shape", "is_random", "revision", "unpack"]
+
+_LAYOUT = 1
+"""Raise it whenever the same shape and seed would give another folder."""
+
+_SEED = 0
+
+
+def unpack(*, cache: Path | None = None) -> Path:
+    """Folder of the demo checkpoint, made on first use.
+
+    Parameters
+    ----------
+    cache : Path, optional
+        Where checkpoints are kept; default: ``INKLING_CACHE``, or the user's cache folder.
+
+    Returns
+    -------
+    Path
+        A checkpoint in the original layout: config, processor config, tokenizer, weights, marker. Named by its revision, so
+        that a newer version never meets an older one's files. About 10 s the first time, 150 MB.
+
+    Raises
+    ------
+    EngineError
+        The cache cannot be written.
+    """
+    from .weights import random_tensors
+
+    # Trained weights take the place of this one line: a source of tensors by their original names, with its own revision.
+    shape, name, tensors, trained = Shape(), revision(), lambda: random_tensors(shape, _SEED), False
+    return write_checkpoint((cache or _cache()) / f"demo-{name}", shape, tensors, revision=name, random_weights=not trained)
+
+
+def revision() -> str:
+    """Identity of the weights that :func:`unpack` gives: 12 hexadecimal digits."""
+    content = json.dumps([_LAYOUT, _SEED, asdict(Shape())], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+def is_random(folder: Path) -> bool:
+    """Whether the checkpoint in `folder` says that its weights were never trained; a folder without our marker does not.
+
+    Raises
+    ------
+    EngineError
+        The marker is there but unreadable.
+    """
+    path = Path(folder) / MARKER
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8")).get("random_weights", False))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, AttributeError) as problem:
+        raise EngineError(
+            f"{path} is not readable as a checkpoint's marker: {problem}. Delete the folder to unpack it again."
+        ) from problem
+
+
+def _cache() -> Path:
+    if chosen := os.environ.get("INKLING_CACHE"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_cache_path("inkling-workbench")
