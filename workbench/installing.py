@@ -116,7 +116,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--torch-index", default=os.environ.get("TORCH_INDEX", ""))
     args = parser.parse_args(argv)
     if sys.version_info < OLDEST_PYTHON:
-        say(f"Python {sys.version.split()[0]} is too old: {'.'.join(map(str, OLDEST_PYTHON))} or newer; name one with make PYTHON=…")
+        say(
+            f"Python {sys.version.split()[0]} is too old: {'.'.join(map(str, OLDEST_PYTHON))} or newer; name one with make PYTHON=…"
+        )
         return 2
     extra = args.engine if args.engine != "auto" else "gpu" if gpu_names() else "cpu"
     try:
