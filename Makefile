@@ -18,7 +18,7 @@ PYTEST := $(RUN)/python -m pytest
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## make .venv with the workbench and the engine (once; about 1.1 GB to download)
+setup: ## make .venv with the workbench and the engine (once; about 1.3 GB to download)
 	@$(PYTHON) -m workbench.installing --folder $(VENV) --engine $(ENGINE) --torch-index "$(TORCH_INDEX)"
 
 demo: setup ## compose a PDF, an image and a recording, ask, capture the routing, write report.html

@@ -3,9 +3,9 @@
 Run by whatever Python the machine has, before anything is installed (``python3 -m workbench.installing`` in a clone), so: standard
 library only. Idempotent: a stamp in the environment holds a hash of what was asked for, and nothing happens while it matches.
 
-vLLM's CPU build wants torch's ``+cpu`` build, which the Python package index does not carry: where plain pip cannot find it, PyTorch's
-public wheel index is named as a second one (``TORCH_INDEX``, set by the Makefile). Packages that do harm are removed afterwards
-(:func:`workbench.environment.misfits`).
+vLLM's CPU build wants torch's ``+cpu`` build, which the Python package index does not carry: where plain pip cannot find it,
+PyTorch's public wheel index is named as a second one (``TORCH_INDEX``, set by the Makefile). Packages that do harm are removed
+afterwards (:func:`workbench.environment.misfits`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .environment import gpu_names, misfits
 
 OLDEST_PYTHON = (3, 11)
 SIZES = {
-    "cpu": "about 1.1 GB to download, 3.7 GB on disk, a few minutes",
+    "cpu": "about 1.3 GB to download, 3.6 GB on disk (4.7 GB for a moment), three minutes or more",
     "gpu": "about 6 GB to download, 14 GB on disk, ten minutes or more",
 }
-"""Said before anything is downloaded. `cpu` was measured on Debian 12; `gpu` is an estimate from the sizes of CUDA wheels."""
+"""Said before anything is downloaded. `cpu` was measured (Debian 12, two cores); `gpu` is an estimate from the wheels' sizes."""
 
 STAMP = "inkling-setup.json"
 
