@@ -1,6 +1,7 @@
 """Errors of composing: sources, parts, contexts and their files.
 
     InklingError (engine.errors)
+    ├── AppStartError               the app cannot listen where it was asked to
     └── ContextError
         ├── SourceError             a file or object that cannot become a part (``path`` in detail)
         │   ├── SourceMissing       no such file, or not a file
@@ -10,9 +11,11 @@
         ├── EffortError             not a thinking effort Inkling knows
         ├── MessageError            a role, tool or order of messages the chat format has no words for
         ├── MediaTooLarge           an image or clip over the engine's per-item limit
-        └── ContextFileError        a saved context that cannot be opened
+        ├── ContextFileError        a saved context that cannot be opened
+        ├── CaptureFileError        a capture that cannot be written or opened
+        └── SelectionError          a layer, expert, token, span or array that a capture does not have
 
-Raised when a part is added, before anything is rendered or sent.
+Raised when a part is added, before anything is rendered or sent; the last two when a capture is opened or looked into.
 """
 
 from __future__ import annotations
@@ -79,3 +82,22 @@ class ContextFileError(ContextError):
     """A saved context that cannot be opened; the message says what was lost."""
 
     code = "context-file"
+
+
+class CaptureFileError(ContextError):
+    """A capture that cannot be written or opened; the message says what is wrong with it."""
+
+    code = "capture-file"
+
+
+class SelectionError(ContextError):
+    """A layer, expert, token, span or array that a capture does not have; the message says what it has."""
+
+    code = "selection"
+
+
+class AppStartError(InklingError):
+    """The app cannot listen where it was asked to."""
+
+    code = "app-start"
+    http_status = 400

@@ -1,0 +1,223 @@
+"""Captures: what one forward pass did inside, as labelled arrays with spans and provenance.
+
+A :class:`Capture` is a value: made from what an engine wrote (:meth:`Capture.from_folder_reader`), or from a file
+(:meth:`Capture.load`), and it needs no engine afterwards. It does not know how the arrays came about (``engine.kernel``), nor how
+to analyse them (``workbench.routing``) or draw them (``workbench.figures``). Arrays opened from a file stay on disk until they
+are indexed.
+
+Index letters: ``t`` token (absolute position), ``l`` layer (index in the model), ``k`` rank in top-k, ``s`` sink.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.protocol import CAPTURE_LAYOUT, CaptureManifest, Rendered, Span, tokens_by_modality
+
+from .errors import CaptureFileError, SelectionError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+ReadArray = Callable[[str, int, int], np.ndarray]
+"""``read_array(name, start, stop)``: rows `start` to `stop` along ``t`` of one array."""
+
+READ_BYTES = 8 << 20
+"""Bytes asked of a reader at a time: small enough for steady progress, large enough that the round trips vanish."""
+
+LONG_NAMES = {
+    "expert": "chosen expert, by falling weight",
+    "weight": "weight of the chosen expert as applied",
+    "sink": "weight of each shared expert (sink), same scale",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Capture:
+    """What was recorded of one forward pass.
+
+    Attributes
+    ----------
+    manifest : CaptureManifest
+        Plan, coverage and provenance, as the engine stamped them.
+    rendered : Rendered
+        The token ids that ran, their spans and media.
+    seams : dict of str to xarray.Dataset
+        One dataset per recorded seam.
+
+    Examples
+    --------
+    >>> cap = eng.capture(ctx, CapturePlan(routing=True))          # doctest: +SKIP
+    >>> cap.routing["sink"].sum("s").mean("t")                     # doctest: +SKIP
+    >>> cap.save("run.zarr"); Capture.load("run.zarr")             # doctest: +SKIP
+    """
+
+    manifest: CaptureManifest
+    rendered: Rendered
+    seams: dict[str, xr.Dataset]
+    _made: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def from_folder_reader(cls, manifest: CaptureManifest, read_array: ReadArray, rendered: Rendered) -> Capture:
+        """Read a capture out of the engine's folder.
+
+        Parameters
+        ----------
+        manifest : CaptureManifest
+        read_array : callable
+            ``read_array(name, start, stop)`` returns rows `start` to `stop` along `t`. Asked for about 8 MB at a time.
+        rendered : Rendered
+            What ran; its length must be the manifest's.
+
+        Raises
+        ------
+        CaptureFileError
+            The manifest has another layout, or does not fit the context or its own arrays.
+        """
+        import xarray as xr
+
+        if manifest.layout != CAPTURE_LAYOUT:
+            raise CaptureFileError(
+                f"the engine wrote capture layout {manifest.layout}, this workbench reads layout {CAPTURE_LAYOUT}: "
+                "use the same version of the project on both sides"
+            )
+        if len(rendered) != manifest.tokens:
+            raise CaptureFileError(f"the capture has {manifest.tokens:,} tokens, the context {len(rendered):,}: not the same run")
+        variables: dict[str, dict[str, Any]] = {}
+        for name, entry in manifest.arrays.items():
+            seam, _, variable = name.partition(".")
+            if entry.dims[:1] != ("t",) or entry.shape[0] != manifest.tokens:
+                raise CaptureFileError(
+                    f"array {name} does not run along the {manifest.tokens:,} tokens: {entry.dims} {entry.shape}"
+                )
+            values = np.empty(entry.shape, dtype=entry.dtype)
+            rows = max(1, READ_BYTES // max(1, values.itemsize * int(np.prod(entry.shape[1:]))))
+            for start in range(0, manifest.tokens, rows):
+                stop = min(start + rows, manifest.tokens)
+                values[start:stop] = read_array(name, start, stop)
+            attrs = {"long_name": LONG_NAMES.get(variable, variable)}
+            variables.setdefault(seam, {})[variable] = (entry.dims, values, attrs)
+        seams = {}
+        for seam, content in variables.items():
+            coords = {"t": np.arange(manifest.tokens), "l": np.asarray(manifest.layers[seam], dtype=np.int64)}
+            seams[seam] = xr.Dataset(content, coords=coords, attrs=_seam_attrs(seam, manifest, content))
+        return cls(manifest=manifest, rendered=rendered, seams=seams)
+
+    @property
+    def routing(self) -> xr.Dataset:
+        """``expert`` (t,l,k) uint16, ``weight`` (t,l,k) float32, ``sink`` (t,l,s) float32; attribute ``experts`` is their number.
+
+        Raises
+        ------
+        SelectionError
+            The plan did not record routing.
+        """
+        return self._seam("routing")
+
+    @property
+    def sconv(self) -> xr.Dataset:
+        """Short convolutions, when the plan recorded them."""
+        return self._seam("sconv")
+
+    @property
+    def attention(self) -> xr.Dataset:
+        """Attention rows, when the plan recorded them."""
+        return self._seam("attention")
+
+    @property
+    def residual(self) -> xr.Dataset:
+        """The residual stream, when the plan recorded it."""
+        return self._seam("residual")
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Partition of the tokens: where each comes from."""
+        return self.rendered.spans
+
+    @property
+    def token_ids(self) -> NDArray[np.uint32]:
+        """The ids that ran, shape (t,)."""
+        return self.rendered.token_ids
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Model, revision, engine arguments, kernel set, versions, seed, media hashes."""
+        return self.manifest.provenance
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was written exactly once by every layer."""
+        return self.manifest.complete
+
+    def __len__(self) -> int:
+        return self.manifest.tokens
+
+    def save(self, path: str | Path) -> Path:
+        """Write the capture as a zarr folder (see :func:`workbench.capture_files.save`)."""
+        from . import capture_files
+
+        return capture_files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Capture:
+        """Open a saved capture; needs no engine (see :func:`workbench.capture_files.load`)."""
+        from . import capture_files
+
+        return capture_files.load(path)
+
+    def _seam(self, name: str) -> xr.Dataset:
+        if name not in self.seams:
+            recorded = ", ".join(self.seams) or "nothing"
+            raise SelectionError(
+                f"this capture has no {name}: its plan recorded {recorded}. Capture again with CapturePlan({name}=…)",
+                recorded=sorted(self.seams),
+            )
+        return self.seams[name]
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} tokens"]
+        for name, data in self.seams.items():
+            sizes = " × ".join(f"{data.sizes[dim]} {dim}" for dim in data.sizes if dim != "t")
+            parts.append(f"{name} ({sizes})")
+        if not self.complete:
+            parts.append(f"PARTIAL: {self.manifest.covered_tokens:,} tokens covered")
+        return f"Capture({', '.join(parts)}, {self.provenance.get('model', 'unknown model')})"
+
+    def _repr_html_(self) -> str:
+        rows = [("Tokens", f"{len(self):,}")]
+        counts = {name: n for name, n in tokens_by_modality(self.spans).items() if n}
+        rows.append(("Modalities", ", ".join(f"{name} {n:,}" for name, n in counts.items())))
+        for name, data in self.seams.items():
+            held = "; ".join(f"{key} ({','.join(map(str, var.dims))}) {var.dtype}" for key, var in data.items())
+            rows.append((name.capitalize(), f"{data.sizes['l']} layers: {held}, {data.nbytes / 1e6:,.1f} MB"))
+        state = "every row written once" if self.complete else f"partial: {self.manifest.covered_tokens:,} of {len(self):,} tokens"
+        rows.append(("Coverage", state))
+        rows += [(str(key), _short(value)) for key, value in self.provenance.items() if not isinstance(value, dict | list)]
+        body = "".join(
+            f'<tr><th style="text-align:left;font-weight:600">{html.escape(key)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for key, value in rows
+        )
+        return f"<table><caption>Capture {html.escape(self.manifest.id)}</caption><tbody>{body}</tbody></table>"
+
+
+def _seam_attrs(seam: str, manifest: CaptureManifest, content: dict[str, Any]) -> dict[str, Any]:
+    """Attributes a dataset needs to be read alone: for routing, how many experts there are."""
+    if seam != "routing":
+        return {}
+    architecture = manifest.provenance.get("architecture") or {}
+    expert = content["expert"][1]
+    seen = int(expert.max(initial=0)) + 1
+    return {"experts": max(int(architecture.get("experts", 0)), seen)}
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else text[:97] + "…"
