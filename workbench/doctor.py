@@ -17,10 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from .environment import gpu_names, import_problem, misfits
+from engine import places, recipes
 
-MEMORY_BYTES = 4 << 30
-"""What the demo recipe needs: weights, KV cache and the processes around them, with room to spare."""
+from .environment import gpu_names, import_problem, misfits
 
 CACHE_BYTES = 1 << 30
 """Room for the unpacked demo checkpoint, uploads and a few captures."""
@@ -156,8 +155,9 @@ def check_versions() -> Finding:
 def check_memory(available_bytes: int | None = None) -> Finding:
     """Free memory, within a container's limit, for the demo recipe."""
     available = available_memory_bytes() if available_bytes is None else available_bytes
-    text = f"{_size(available)} free; the demo recipe wants {_size(MEMORY_BYTES)}"
-    if available < MEMORY_BYTES:
+    wanted = recipes.load("demo").memory_bytes
+    text = f"{_size(available)} free; the demo recipe wants {_size(wanted)}"
+    if available < wanted:
         return Finding(name="memory", state="stop", text=text, remedy="close what holds memory (inkling engine list, then stop)")
     return Finding(name="memory", state="ok", text=text)
 
@@ -176,7 +176,7 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
 
 def check_cache(folder: Path | None = None) -> Finding:
     """The folder of checkpoints, blobs and captures."""
-    folder = folder or cache_folder()
+    folder = folder or places.cache_folder()
     remedy = "set INKLING_CACHE to a folder of yours with room"
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
@@ -186,6 +186,19 @@ def check_cache(folder: Path | None = None) -> Finding:
         text = f"{_size(free)} free at {folder}; {_size(CACHE_BYTES)} are wanted"
         return Finding(name="cache", state="stop", text=text, remedy=remedy)
     return Finding(name="cache", state="ok", text=f"{folder}, {_size(free)} free")
+
+
+def check_runtime(folder: Path | None = None) -> Finding:
+    """The folder in which engines make themselves known."""
+    folder = folder or places.runtime_folder()
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        remedy = f"make it yours, or set {places.RUNTIME_ENV} to a folder that is"
+        return Finding(name="runtime folder", state="stop", text=f"{folder} cannot be written", remedy=remedy)
+    if folder.exists() and folder.stat().st_mode & 0o022:
+        text = f"{folder} can be written by others, who could place a file there that looks like an engine"
+        return Finding(name="runtime folder", state="note", text=text, remedy=f"chmod go-w {folder}")
+    return Finding(name="runtime folder", state="ok", text=str(folder))
 
 
 def check_port() -> Finding:
@@ -214,17 +227,9 @@ def check_browser() -> Finding:
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
     check_python, check_gpu, check_torch_siblings, check_vllm, check_plugins, check_versions, check_memory, check_shared_memory,
-    check_cache, check_port, check_compiler, check_browser,
+    check_cache, check_runtime, check_port, check_compiler, check_browser,
 )  # fmt: skip
 SLOW = (check_torch_siblings, check_vllm)
-
-
-def cache_folder() -> Path:
-    """Where checkpoints, blobs and captures go: ``INKLING_CACHE``, else the platform's cache folder."""
-    from platformdirs import user_cache_path
-
-    named = os.environ.get("INKLING_CACHE")
-    return Path(named) if named else user_cache_path("inkling-workbench")
 
 
 def available_memory_bytes() -> int:

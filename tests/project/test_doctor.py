@@ -55,6 +55,14 @@ def test_a_cache_that_cannot_be_written_stops(tmp_path: Path):
     assert doctor.check_cache(tmp_path / "not" / "there" / "yet").state == "ok"
 
 
+def test_a_runtime_folder_others_can_write_is_noted(tmp_path: Path):
+    tmp_path.chmod(0o777)
+    assert doctor.check_runtime(tmp_path).state == "note"
+    tmp_path.chmod(0o700)
+    assert doctor.check_runtime(tmp_path).state == "ok"
+    assert doctor.check_runtime(tmp_path / "new").state == "ok"
+
+
 def test_missing_shared_memory_stops(tmp_path: Path):
     assert doctor.check_shared_memory(tmp_path / "nowhere").state == "stop"
     assert "--shm-size" in doctor.check_shared_memory(tmp_path / "nowhere").remedy
