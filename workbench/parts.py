@@ -1,0 +1,166 @@
+"""Parts: the pieces a context is made of. Immutable and content-addressed.
+
+Two parts with equal content have equal ids (``sha256:…``), compare equal and share whatever is cached for them. A name is what a
+reader calls a part; it belongs to the content only where it is shown to the model (documents). This module knows neither files
+(``workbench.readers``) nor tokens (``workbench.rendering``).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .media import SAMPLE_RATE_HZ, audio_tokens, content_id, wav_samples
+
+
+class _Addressed:
+    """Equality and hash by content id."""
+
+    __slots__ = ()
+    id: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Addressed) and type(self) is type(other) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+def _id_of(kind: str, *values: Any) -> str:
+    return content_id(json.dumps([kind, *values], ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode())
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class TextPart(_Addressed):
+    """Plain text, given to the model exactly as it is."""
+
+    text: str
+    name: str = "text"
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _id_of("text", self.text))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class ImagePart(_Addressed):
+    """A still image: canonical PNG bytes (RGB, 8 bit) and its size before any resize by the engine."""
+
+    blob: bytes = field(repr=False)
+    width_px: int
+    height_px: int
+    name: str = "image"
+    notes: tuple[str, ...] = ()
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", content_id(self.blob))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class AudioPart(_Addressed):
+    """A recording: canonical WAV bytes (float32, 16 kHz, mono)."""
+
+    blob: bytes = field(repr=False)
+    name: str = "audio"
+    notes: tuple[str, ...] = ()
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", content_id(self.blob))
+
+    @property
+    def samples(self) -> int:
+        """Samples at 16 kHz."""
+        return wav_samples(self.blob)
+
+    @property
+    def duration_s(self) -> float:
+        return self.samples / SAMPLE_RATE_HZ
+
+    @property
+    def tokens(self) -> int:
+        """Audio tokens, one per started 50 ms."""
+        return audio_tokens(self.samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page, slide or whole body of a document.
+
+    Attributes
+    ----------
+    text : str
+        What could be read; may be empty when there is an image, or when the page is blank.
+    number : int or None
+        Counted from 1; None for the one body of a document without pages.
+    image : ImagePart or None
+        The page as a picture, where the text alone would lose it.
+    """
+
+    text: str
+    number: int | None = None
+    image: ImagePart | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class DocumentPart(_Addressed):
+    """A document: its name and pages. `notes` say what a reader could not carry over."""
+
+    name: str
+    pages: tuple[Page, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        pages = [[page.number, page.text, page.image.id if page.image else None] for page in self.pages]
+        object.__setattr__(self, "id", _id_of("document", self.name, pages))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class ReplyPart(_Addressed):
+    """A model's answer, kept as the very token ids it sampled (framing included)."""
+
+    token_ids: NDArray[np.uint32] = field(repr=False)
+    name: str = "reply"
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = np.array(self.token_ids, dtype=np.uint32)
+        ids.setflags(write=False)
+        object.__setattr__(self, "token_ids", ids)
+        object.__setattr__(self, "id", content_id(b"reply" + ids.astype("<u4").tobytes()))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class WrittenReplyPart(_Addressed):
+    """An answer written by hand: thinking, text and tool calls (name, arguments)."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    name: str = "reply"
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _id_of("written-reply", self.text, self.reasoning, self.tool_calls))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class ToolResultPart(_Addressed):
+    """What the tool called `tool` returned, as text."""
+
+    text: str
+    tool: str
+    name: str = "tool result"
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _id_of("tool-result", self.tool, self.text))
+
+
+Part = TextPart | ImagePart | AudioPart | DocumentPart | ReplyPart | WrittenReplyPart | ToolResultPart
