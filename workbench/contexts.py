@@ -55,6 +55,8 @@ class Context:
         self.effort = effort
         self.tools = tools
         self._entries: tuple[tuple[Role, Part], ...] = ()
+        self.losses: tuple[str, ...] = ()
+        """What a damaged file lost (:meth:`load` with `salvage`)."""
 
     @property
     def system(self) -> str | None:

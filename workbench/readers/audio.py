@@ -43,7 +43,8 @@ def _from_file(source: Source) -> AudioPart:
             if not file.frames:
                 raise source.unreadable("a recording without samples")
             _check_length(source.name, file.frames, file.samplerate)
-            samples, rate = file.read(dtype="float32", always_2d=True), file.samplerate
+            samples = np.asarray(file.read(dtype="float32", always_2d=True), dtype=np.float32)
+            rate = file.samplerate
     except soundfile.LibsndfileError as problem:
         if (what := FOREIGN.get(source.suffix)) is not None:
             raise SourceUnknown(f"{source.name}: no reader for {source.suffix}: {REMEDY[what]}", path=source.path) from problem

@@ -1,0 +1,117 @@
+"""``inkling ask``: compose, check that it fits, send, stream the answer.
+
+The answer goes to standard output as it comes; thinking, progress and usage go to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+from engine.errors import RequestFailed
+from engine.protocol import Done, Event, PrefillProgress, Reasoning, Reply, Text, ToolCall
+
+from .composing import add_engine_arguments, add_part_arguments, build_context
+from .output import Console
+
+SUMMARY = "ask about documents, images and recordings; the answer streams to standard output"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    add_part_arguments(parser)
+    add_engine_arguments(parser)
+    parser.add_argument("--temperature", type=float, default=1.0, help="0 is greedy (default: %(default)s)")
+    parser.add_argument("--top-p", type=float, default=1.0, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=int, help="for the same answer again")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Ask, print the answer, return 0."""
+    # Everything that can be wrong with the files is found before an engine is looked for.
+    context = build_context(args)
+    import engine
+
+    eng = engine.attach(args.url, args.token)
+    budget = context.budget(eng, max_tokens=args.max_tokens)
+    budget.check()
+    if args.token_budget is not None:
+        budget.check_below(args.token_budget)
+    for note in budget.notes:
+        console.note(f"note: {note}")
+    sampling: dict[str, Any] = {
+        "max_tokens": args.max_tokens, "temperature": args.temperature, "top_p": args.top_p, "seed": args.seed,
+    }  # fmt: skip
+    printer = Printer(console)
+    for event in eng.stream(context, **sampling):
+        printer.take(event)
+    reply = printer.reply
+    if reply is None:
+        raise RequestFailed("the stream ended without an answer: see the engine's log (inkling engine logs)")
+    console.show("")
+    _close(reply, console)
+    return 0
+
+
+class Printer:
+    """Prints one reply's events as they come."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.reply: Reply | None = None
+        self._noted_at = time.monotonic()
+        self._thinking = False
+
+    def take(self, event: Event) -> None:
+        """Print one event."""
+        match event:
+            case PrefillProgress(done_tokens=done, total_tokens=total, waiting=waiting):
+                # One line a second is enough, and none for a prompt that is read at once.
+                if time.monotonic() - self._noted_at >= 1:
+                    self._noted_at = time.monotonic()
+                    self.console.note("waiting for the engine" if waiting else f"reading {done:,} of {total:,} tokens")
+            case Reasoning(text=text):
+                self._aside(text)
+            case Text(text=text):
+                self._end_aside()
+                self.console.show(text, end="")
+            case ToolCall():
+                self._end_aside()
+                arguments = event.raw if event.arguments is None else json.dumps(event.arguments, ensure_ascii=False)
+                self.console.show(f"{event.name}({arguments})" + (f"  [unreadable: {event.problem}]" if event.problem else ""))
+            case Done(reply=reply):
+                self._end_aside()
+                self.reply = reply
+
+    def _aside(self, text: str) -> None:
+        sys.stderr.write(text if self._thinking else f"[thinking] {text}")
+        sys.stderr.flush()
+        self._thinking = True
+
+    def _end_aside(self) -> None:
+        if self._thinking:
+            sys.stderr.write("\n")
+        self._thinking = False
+
+
+def _close(reply: Reply, console: Console) -> None:
+    for notice in reply.notices:
+        console.note(f"note: {notice}")
+    if reply.finish_reason == "length":
+        console.note("note: cut at --max-tokens; ask for more to see the rest")
+    use, took = reply.usage, reply.timings
+    console.note(
+        f"{use.prompt_tokens:,} prompt tokens ({use.cached_tokens:,} cached), {use.completion_tokens:,} answer tokens, "
+        f"first after {took.first_token_s:.2f} s, all after {took.total_s:.2f} s"
+    )
+    console.result(
+        {
+            "text": reply.text, "reasoning": reply.reasoning, "tool_calls": [asdict(call) for call in reply.tool_calls],
+            "finish_reason": reply.finish_reason, "usage": asdict(use), "timings": asdict(took), "notices": list(reply.notices),
+            "context": reply.context, "request_id": reply.request_id, "provenance": reply.provenance,
+        }
+    )  # fmt: skip
