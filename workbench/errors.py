@@ -2,6 +2,7 @@
 
     InklingError (engine.errors)
     ├── AppStartError               the app cannot listen where it was asked to
+    ├── LabStartError               JupyterLab did not come up (reason and log's place in the message)
     └── ContextError
         ├── SourceError             a file or object that cannot become a part (``path`` in detail)
         │   ├── SourceMissing       no such file, or not a file
@@ -101,3 +102,9 @@ class AppStartError(InklingError):
 
     code = "app-start"
     http_status = 400
+
+
+class LabStartError(InklingError):
+    """JupyterLab did not come up; the message says why and where its log is."""
+
+    code = "lab-start"

@@ -67,7 +67,7 @@ def test_a_taken_port_is_reported_with_the_log(folder: Path, tmp_path: Path):
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "lab.log" in errors
-    assert json.loads(output)["error"]["code"] == "engine"
+    assert json.loads(output)["error"]["code"] == "lab-start"
 
 
 def test_a_missing_folder_is_bad_input(tmp_path: Path):

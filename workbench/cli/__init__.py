@@ -11,8 +11,9 @@ import argparse
 import importlib
 import sys
 
-from engine.errors import EngineError, InklingError, RequestFailed
+from engine.errors import InklingError, RequestRefused
 
+from ..errors import ContextError
 from .output import Console
 
 COMMANDS = ("demo", "doctor", "engine", "ask", "count", "capture", "report", "lab", "app")
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         return args.run(args, console)
     except InklingError as error:
         console.error(error)
-        return 1 if isinstance(error, EngineError | RequestFailed) else 2
+        return 2 if isinstance(error, RequestRefused | ContextError) else 1
     except KeyboardInterrupt:
         console.note("interrupted")
         return 130

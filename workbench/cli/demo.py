@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadRequest
 
+from .. import samples
 from .output import Console
 from .running import engine_for
 
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
 
 SUMMARY = "compose a PDF, an image and a recording, ask, capture the routing, write a report"
 
-QUESTION = "What is the code of the north gate?"
 MAX_TOKENS = 32
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="where the report goes (default: %(default)s)")
-    parser.add_argument("--question", default=QUESTION, help="what to ask (default: %(default)r)")
+    parser.add_argument("--question", default=samples.QUESTION, help="what to ask (default: %(default)r)")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="length of the answer (default: %(default)s)")
     parser.add_argument("--url", help="an engine to attach to (default: the running one, or a new one)")
     parser.add_argument("--token", help="its token")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Do the demo and return 0."""
     from rich.console import Console as RichConsole
 
-    from .. import CapturePlan, samples
+    from .. import CapturePlan
     from ..reports import write_report
 
     if not args.out.parent.is_dir():

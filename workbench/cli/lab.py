@@ -23,9 +23,10 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
-from engine.errors import BadRequest, EngineError
+from engine.errors import BadRequest
 from engine.places import cache_folder
 
+from ..errors import LabStartError
 from .output import Console
 from .running import endings_as_interrupt, engine_for, uninterrupted
 
@@ -133,7 +134,7 @@ def wait_until_up(process: subprocess.Popen[bytes], port: int, token: str, log: 
 
     Raises
     ------
-    EngineError
+    LabStartError
         It ended, or did not answer in time; the message names the log.
     """
     import httpx
@@ -141,14 +142,14 @@ def wait_until_up(process: subprocess.Popen[bytes], port: int, token: str, log: 
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise EngineError(f"JupyterLab ended with status {process.returncode}: {last_line(log)} (whole log: {log})")
+            raise LabStartError(f"JupyterLab ended with status {process.returncode}: {last_line(log)} (whole log: {log})")
         try:
             if httpx.get(f"http://127.0.0.1:{port}/api/status", params={"token": token}, timeout=5).is_success:
                 return
         except httpx.TransportError:
             pass
         time.sleep(0.2)
-    raise EngineError(f"JupyterLab did not answer on port {port} within {START_TIMEOUT_S:.0f} s; its log is {log}")
+    raise LabStartError(f"JupyterLab did not answer on port {port} within {START_TIMEOUT_S:.0f} s; its log is {log}")
 
 
 def last_line(log: Path) -> str:
@@ -166,7 +167,7 @@ def free_port() -> int:
             except OSError:
                 continue
             return probe.getsockname()[1]
-    raise EngineError("no free port on 127.0.0.1")
+    raise LabStartError("no free port on 127.0.0.1")
 
 
 def tutorials(console: Console) -> Path:
