@@ -2,7 +2,7 @@
 
 Same architecture and layout as Inkling, 10⁵ times smaller: a context composed against it is token for token the one a large engine
 gets. Its log scaling begins at 128 tokens (strength 0.2) instead of 128,000, so that short demonstrations show it.
-This module decides which weights and where; :mod:`.checkpoint` writes, :mod:`.weights` and :mod:`.tokenizer` make the contents.
+This module decides which weights and where; :mod:`.checkpoint` writes, :mod:`.random_weights` and :mod:`.tokenizer` make contents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unpack(*, cache: Path | None = None) -> Path:
     EngineError
         The cache cannot be written.
     """
-    from .weights import random_tensors
+    from .random_weights import random_tensors
 
     # Trained weights take the place of this one line: a source of tensors by their original names, with its own revision.
     shape, name, tensors, trained = Shape(), revision(), lambda: random_tensors(shape, _SEED), False

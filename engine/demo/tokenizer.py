@@ -39,17 +39,17 @@ def build_tokenizer() -> Tokenizer:
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
     from tokenizers.models import BPE
 
-    ranks = _ranks()
+    known = ranks()
     letters = _byte_letters()
-    spell = {token: "".join(letters[byte] for byte in token) for token in ranks}
+    spell = {token: "".join(letters[byte] for byte in token) for token in known}
     rules = [
-        (rank, ranks[token[:cut]], ranks[token[cut:]], spell[token[:cut]], spell[token[cut:]])
-        for token, rank in ranks.items()
+        (rank, known[token[:cut]], known[token[cut:]], spell[token[:cut]], spell[token[cut:]])
+        for token, rank in known.items()
         for cut in range(1, len(token))
-        if token[:cut] in ranks and token[cut:] in ranks
+        if token[:cut] in known and token[cut:] in known
     ]
     rules.sort()
-    vocab = {spell[token]: rank for token, rank in ranks.items()}
+    vocab = {spell[token]: rank for token, rank in known.items()}
     tokenizer = Tokenizer(BPE(vocab, [rule[3:] for rule in rules], ignore_merges=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(PIECES), "isolated"),
@@ -77,7 +77,8 @@ def tokenizer_config(context_tokens: int) -> dict[str, object]:
     }
 
 
-def _ranks() -> dict[bytes, int]:
+def ranks() -> dict[bytes, int]:
+    """Ordinary tokens with their ids, which are also their merge ranks."""
     import tml_renderers
 
     path = Path(tml_renderers.__file__).parent / "data" / "o200k_base.tiktoken"

@@ -12,9 +12,9 @@ from tml_renderers.tokenizers import O200kBaseChatTokenizer
 from tokenizers import Tokenizer
 
 import engine.demo
+from engine.demo.random_weights import random_tensors
 from engine.demo.shape import END_SAMPLING, PADDED_VOCABULARY, VOCABULARY, Shape
 from engine.demo.tokenizer import build_tokenizer
-from engine.demo.weights import random_tensors
 from engine.errors import EngineError
 from engine.protocol.framing import FramingIds
 

@@ -1,0 +1,95 @@
+"""Inkling on vLLM without a GPU: a vLLM plugin that puts torch operations in the place of Triton and CUDA kernels.
+
+Two steps, because vLLM's processes need different things. :func:`register` is the plugin's entry point and runs in every vLLM
+process: it lets Inkling use the V2 model runner, which vLLM ties to Triton. :func:`install` runs in the workers only (at the top of
+the worker extension's module, see ``engine.kernel.worker``) and replaces kernels. Both do nothing where there is a GPU, and models
+other than Inkling are left alone. vLLM is pinned: a private name that moved is an error at start that names it.
+
+This package knows nothing of the engine kernel, of captures or of recipes. One file per family of kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["active", "install", "register", "unsupported_features"]
+
+
+def active() -> bool:
+    """Whether the torch kernels are in use on this machine: there is no GPU."""
+    import torch
+
+    return not torch.cuda.is_available()
+
+
+def register() -> None:
+    """Entry point of the vLLM plugin: let Inkling choose the V2 model runner. Cheap, repeatable, inert where there is a GPU.
+
+    Raises
+    ------
+    KernelMoved
+        Another vLLM than the pinned one.
+    """
+    if not active():
+        return
+    from .replacing import lookup, tolerate_foreign_objects, vllm_version
+
+    vllm_version()
+    tolerate_foreign_objects()
+    config, _, chooses = lookup("vllm.config.vllm:VllmConfig.use_v2_model_runner")
+    _, _, validates = lookup("vllm.config.vllm:VllmConfig._validate_v2_model_runner")
+    module, _, _ = lookup("vllm.config.vllm:HAS_TRITON")
+    if getattr(validates, "without_triton", False):
+        return
+
+    def use_v2_model_runner(self: Any) -> bool:
+        return _as_with_triton(module, self, chooses.fget)
+
+    def _validate_v2_model_runner(self: Any) -> None:
+        _as_with_triton(module, self, validates)
+
+    _validate_v2_model_runner.without_triton = True  # type: ignore[attr-defined]
+    config.use_v2_model_runner = property(use_v2_model_runner)
+    config._validate_v2_model_runner = _validate_v2_model_runner
+
+
+def install() -> None:
+    """Replace the kernels of Inkling and of the V2 runner in a worker process; nothing where there is a GPU.
+
+    Raises
+    ------
+    KernelMoved
+        vLLM no longer has one of the names.
+    """
+    if not active():
+        return
+    from . import model, runner
+    from .replacing import vllm_version
+
+    vllm_version()
+    runner.install()
+    model.install()
+
+
+def unsupported_features() -> dict[str, str]:
+    """What this machine's kernels cannot do, with the reason: names of vLLM's sampling parameters and engine arguments.
+
+    Empty where there is a GPU. An API refuses these before a request reaches a worker.
+    """
+    from .features import ENGINE, SAMPLING
+
+    return {**SAMPLING, **ENGINE} if active() else {}
+
+
+def _as_with_triton(module: Any, config: Any, ask: Any) -> Any:
+    """What `ask` says of a config of Inkling if Triton were there: our kernels stand in for it. Other models get vLLM's answer."""
+    model = getattr(config, "model_config", None)
+    names = getattr(model, "architectures", None) or []
+    if not any("Inkling" in name for name in names):
+        return ask(config)
+    before = module.HAS_TRITON
+    module.HAS_TRITON = True
+    try:
+        return ask(config)
+    finally:
+        module.HAS_TRITON = before
