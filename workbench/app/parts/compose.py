@@ -1,0 +1,93 @@
+"""Compose: files in, the exact budget out.
+
+The files here go with the next question; once asked, they are part of the conversation and of its budget. Files are read when they
+are dropped, so that a bad one is refused here and not later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from engine.errors import InklingError
+from engine.protocol import EFFORTS
+from workbench import samples
+
+from ..desk import Desk, Options
+from ..link import Link
+from ..showing import budget_html, problem_html
+
+EFFORT_CHOICES = [(f"{name} ({value:g})", name) for name, value in EFFORTS.items() if name != "max"]
+"""``max`` is ``xhigh`` by another name: both send 0.99."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """Components of this section."""
+
+    files: gr.File
+    samples: gr.Button
+    clear: gr.Button
+    problem: gr.HTML
+    effort: gr.Dropdown
+    max_tokens: gr.Number
+    budget: gr.HTML
+
+
+def lay_out() -> Compose:
+    """Make the components where the caller's layout context is."""
+    gr.HTML("<h2>Compose</h2>", elem_classes="heading")
+    files = gr.File(file_count="multiple", label="Documents, images, recordings", height=205, elem_id="files")
+    with gr.Row(elem_classes="buttons"):
+        load = gr.Button("Load the samples", elem_id="samples", size="sm", min_width=120)
+        clear = gr.Button("Start over", elem_id="clear", size="sm", min_width=120)
+    problem = gr.HTML(elem_id="compose-problem")
+    with gr.Row(elem_classes="options"):
+        effort = gr.Dropdown(
+            EFFORT_CHOICES, value="low", label="Thinking effort", elem_id="effort", min_width=120, allow_custom_value=True,
+            info="A name, or a number from 0 to 0.99.",
+        )  # fmt: skip
+        max_tokens = gr.Number(
+            128, label="Answer at most", info="Tokens reserved for the answer.", minimum=1, precision=0, elem_id="max-tokens",
+            min_width=120,
+        )  # fmt: skip
+    budget = gr.HTML(elem_id="budget", elem_classes="table")
+    return Compose(files, load, clear, problem, effort, max_tokens, budget)
+
+
+def wire(compose: Compose, desk: gr.State, question: gr.Textbox, link: Link) -> None:
+    """Connect what this section does by itself: files and options change the budget."""
+    options = [question, compose.effort, compose.max_tokens]
+    shown = [compose.budget, compose.problem]
+
+    def take(desk: Desk, files: list[str] | None, *given: Any) -> tuple[Any, Any, str]:
+        problems = desk.put_files(files or [])
+        budget, trouble = count(desk, *given)
+        return (gr.update(value=desk.files) if problems else gr.skip()), budget, problem_html(*problems) or trouble
+
+    def count(desk: Desk, *given: Any) -> tuple[Any, str]:
+        try:
+            return budget_html(desk.budget(link, Options.read(*given))), ""
+        except InklingError as problem:
+            return gr.skip(), problem_html(problem.message)
+
+    def bundled() -> list[str]:
+        return [str(path) for path in samples.paths().values()]
+
+    quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    everything = [desk, compose.files, *options]
+    for event in (compose.files.upload, compose.files.delete, compose.files.clear):
+        event(
+            take,
+            everything,
+            [compose.files, *shown],
+            show_progress="minimal",
+            show_progress_on=compose.budget,
+            api_visibility="private",
+        )
+    compose.samples.click(bundled, None, compose.files, **quiet).then(take, everything, [compose.files, *shown], **quiet)
+    # One count at a time, then one more for the last letter: a long context never queues up behind the typing.
+    for event in (question.input, compose.effort.change, compose.max_tokens.change):
+        event(count, [desk, *options], shown, trigger_mode="always_last", **quiet)

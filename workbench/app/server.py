@@ -1,0 +1,164 @@
+"""The parent application: login wall, widget modules, blobs and the mounted page; and the server that runs it.
+
+Routes: ``/`` goes to the page at ``/ui/``; ``/widgets/<name>.js`` and ``.css`` are the widgets' own files, read and inlined as in
+a notebook; ``/blobs/<sha256>`` are the bytes behind a picture. The wall stands in front of all of them. Loopback unless told
+otherwise.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import gradio.routes
+import uvicorn
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import RedirectResponse, Response
+from starlette.routing import Mount
+
+from workbench.errors import AppStartError
+from workbench.esm import EsmError, inline, widget_folder
+
+from . import page
+from .hosted import Blobs
+from .link import Link
+from .login import LoginWall
+
+PAGE = "/ui"
+DEFAULT_PORT = 7860
+IMMUTABLE = {"cache-control": "private, max-age=86400, immutable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The whole application behind its login, and how to end what its pages hold open."""
+
+    asgi: LoginWall
+    close: Callable[[], None]
+
+
+def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
+    """Put everything together.
+
+    Parameters
+    ----------
+    link : Link
+    token : str
+        What a visitor must know.
+    prefix : str
+        Path under which a proxy shows the application (``/user/x/proxy/7860``), without a trailing slash.
+    """
+    blobs = Blobs()
+    app = FastAPI(title=page.TITLE, openapi_url=None, docs_url=None, redoc_url=None)
+
+    @app.get("/")
+    def home() -> RedirectResponse:
+        return RedirectResponse(f"{prefix}{PAGE}/")
+
+    @app.get("/widgets/{name}")
+    def widget_file(name: str) -> Response:
+        found = widget_text(name)
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1])
+
+    @app.get("/blobs/{name}")
+    def blob(name: str) -> Response:
+        data = blobs.get(name)
+        if data is None:
+            raise HTTPException(404, "these bytes are no longer kept: make the capture again")
+        return Response(data, media_type="application/octet-stream", headers=IMMUTABLE)
+
+    gradio.mount_gradio_app(
+        app,
+        page.build(link, blobs, prefix=prefix),
+        path=PAGE,
+        # Without it the addresses of files in the page miss the mount's path.
+        root_path=prefix + PAGE,
+        max_file_size=page.MAX_FILE_SIZE,
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        show_error=False,
+        theme=page.theme(),
+        css=page.style(),
+    )
+    mounted = next(route.app for route in app.routes if isinstance(route, Mount) and route.path == PAGE)
+    assert isinstance(mounted, gradio.routes.App)  # what was mounted above
+    return Application(LoginWall(app, token=token, prefix=prefix), mounted.stop_event.set)
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket to serve on: `port`, or when None the default port, or any free one when that is taken.
+
+    Raises
+    ------
+    AppStartError
+        The port that was asked for is taken, or the host is not ours.
+    """
+    for wanted in (DEFAULT_PORT, 0) if port is None else (port,):
+        sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, wanted))
+        except OSError as problem:
+            sock.close()
+            if wanted == 0 or port is not None:
+                raise AppStartError(
+                    f"cannot listen on {host} port {wanted}: {problem.strerror}. Choose another --port"
+                ) from problem
+        else:
+            return sock
+    raise AssertionError("port 0 binds or raises")
+
+
+def address(sock: socket.socket, *, token: str = "", prefix: str = "") -> str:
+    """The address to open in a browser, with the token when one is given."""
+    host, port = sock.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}{prefix}/" + (f"?token={token}" if token else "")
+
+
+def serve(app: Application, sock: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until Ctrl-C or SIGTERM; calls `ready` once requests are answered."""
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                ready()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            # Every open page holds a connection that would never end by itself.
+            app.close()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(app.asgi, log_level="warning", timeout_graceful_shutdown=2, server_header=False)
+    Server(config).run(sockets=[sock])
+
+
+def new_token() -> str:
+    """A fresh login token, 32 characters."""
+    return secrets.token_urlsafe(24)
+
+
+@lru_cache(maxsize=32)
+def widget_text(name: str) -> tuple[str, str] | None:
+    """Text and media type of ``<widget>.js``, ``<widget>.css`` or ``hosted.js``; None where there is no such widget.
+
+    The widgets' files are found without importing the package: its Python is for notebooks.
+    """
+    if name == "hosted.js":
+        return Path(__file__).with_name(name).read_text(encoding="utf-8"), "text/javascript"
+    stem, _, kind = name.rpartition(".")
+    if not stem.isidentifier() or kind not in ("js", "css"):
+        return None
+    try:
+        source = widget_folder(stem) / f"index.{kind}"
+    except EsmError:
+        return None
+    return (inline(source), "text/javascript") if kind == "js" else (source.read_text(encoding="utf-8"), "text/css")
