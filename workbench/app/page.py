@@ -41,8 +41,10 @@ def build(link: Link, blobs: Blobs, *, prefix: str = "") -> gr.Blocks:
         inspecting = inspect.lay_out(blobs, prefix=prefix)
 
         engine.wire(strip, page, link)
-        compose.wire(composing, desk, chatting.question, link)
+        recount = compose.wire(composing, desk, page, chatting.question, link)
         ended = chat.wire(chatting, desk, composing.files, composing.effort, composing.max_tokens, link)
+        for event in ended:
+            recount(event.then)
         inspect.wire(inspecting, desk, ended, link)
 
         def start_over(old: Desk) -> tuple[Any, ...]:
@@ -54,7 +56,7 @@ def build(link: Link, blobs: Blobs, *, prefix: str = "") -> gr.Blocks:
             inspecting.note, inspecting.map.component,
         ]  # fmt: skip
         for event in (composing.clear.click, chatting.log.clear):
-            event(start_over, desk, cleared, show_progress="hidden", api_visibility="private")
+            recount(event(start_over, desk, cleared, show_progress="hidden", api_visibility="private").then)
     page.queue(api_open=False, max_size=QUEUE_SIZE, default_concurrency_limit=4)
     return page
 

@@ -124,14 +124,14 @@ def messages(turns: Sequence[Turn], running: Turn | None = None) -> list[dict[st
 
 
 def markdown(text: str) -> str:
-    """An answer as Markdown that loses none of it: what looks like a tag stays text, and a picture becomes a link.
+    """An answer as Markdown that loses none of it: what looks like a tag or a picture stays text.
 
     Code stays as it is: there, signs stand for themselves already.
 
     Examples
     --------
     >>> markdown("<think> is `<think>`, ![a](b)")
-    '&lt;think> is `<think>`, \\\\![a](b)'
+    '&lt;think> is `<think>`, \\\\!\\\\[a](b)'
     """
     pieces = re.split(r"(```.*?(?:```|$)|~~~.*?(?:~~~|$)|(?<!`)(`+)(?!`)(?:.*?[^`])\2(?!`))", text, flags=re.DOTALL)
     # re.split gives text, code, the code's fence, text, …; unmatched groups are None.
@@ -139,7 +139,7 @@ def markdown(text: str) -> str:
 
 
 def _kept(text: str) -> str:
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "\\![")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "\\!\\[")
 
 
 def _plain(text: str) -> str:

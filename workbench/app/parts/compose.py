@@ -6,6 +6,7 @@ are dropped, so that a bad one is refused here and not later.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +58,14 @@ def lay_out() -> Compose:
     return Compose(files, load, clear, problem, effort, max_tokens, budget)
 
 
-def wire(compose: Compose, desk: gr.State, question: gr.Textbox, link: Link) -> None:
-    """Connect what this section does by itself: files and options change the budget."""
+def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox, link: Link) -> Callable[..., Any]:
+    """Connect what this section does by itself: files and options change the budget.
+
+    Returns
+    -------
+    callable
+        ``recount(event)`` connects a new count to an event of another section.
+    """
     options = [question, compose.effort, compose.max_tokens]
     shown = [compose.budget, compose.problem]
 
@@ -91,3 +98,9 @@ def wire(compose: Compose, desk: gr.State, question: gr.Textbox, link: Link) -> 
     # One count at a time, then one more for the last letter: a long context never queues up behind the typing.
     for event in (question.input, compose.effort.change, compose.max_tokens.change):
         event(count, [desk, *options], shown, trigger_mode="always_last", **quiet)
+
+    def recount(event: Callable[..., Any]) -> None:
+        event(count, [desk, *options], shown, **quiet)
+
+    recount(page.load)
+    return recount
