@@ -75,14 +75,24 @@ class ContextHeader(BaseModel):
 
 def pack_context(rendered: Rendered, *, base: str | None = None, base_tokens: int = 0) -> bytes:
     """The frame for `rendered`; with `base`, without its first `base_tokens` ids."""
+    return frame_context(
+        rendered.id, rendered.token_ids, rendered.media, rendered.image_rule, base=base, base_tokens=base_tokens
+    )  # fmt: skip
+
+
+def frame_context(
+    name: str, token_ids: NDArray[np.uint32], media: tuple[Media, ...], image_rule: ImageRule, *,
+    base: str | None = None, base_tokens: int = 0,
+) -> bytes:  # fmt: skip
+    """The frame of a context given by its pieces (see :func:`pack_context`); `name` is its id."""
     header = ContextHeader(
-        id=rendered.id,
-        media=[MediaHeader(**dataclasses.asdict(item)) for item in rendered.media],
-        upscale=rendered.image_rule.upscale, upscale_cap_px=rendered.image_rule.cap_px,
-        patch_px=rendered.image_rule.patch_px, base=base, base_tokens=base_tokens,
+        id=name,
+        media=[MediaHeader(**dataclasses.asdict(item)) for item in media],
+        upscale=image_rule.upscale, upscale_cap_px=image_rule.cap_px,
+        patch_px=image_rule.patch_px, base=base, base_tokens=base_tokens,
     )  # fmt: skip
     head = header.model_dump_json().encode()
-    ids = np.ascontiguousarray(rendered.token_ids[base_tokens:], dtype="<u4").tobytes()
+    ids = np.ascontiguousarray(token_ids[base_tokens:], dtype="<u4").tobytes()
     return MAGIC + _LENGTH.pack(len(head)) + head + ids
 
 

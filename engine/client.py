@@ -1,0 +1,212 @@
+"""The engine as Python sees it: generate, stream, capture, status, stop; each with an asynchronous twin where it waits.
+
+An :class:`Engine` is a client. It holds no process: closing a notebook leaves the engine running, several may share it. What it is
+given is a rendered context, or anything with ``.render(info)``. Lifetimes: it remembers the last contexts it sent, for shorter uploads
+and for capturing a reply; nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import ValidationError
+
+from .captures import capture as run_capture
+from .connection import Connection, blocking, blocking_iterator
+from .errors import BadRequest, ContextUnknown, EngineDied, EngineUnreachable, RequestFailed
+from .plain import PlainServer
+from .protocol import CapturePlan, Done, EngineInfo, Event, Rendered, Reply, Sampling
+from .protocol.wire import GenerateBody, SamplingBody, event_from_json
+from .uploads import Uploads
+
+if TYPE_CHECKING:
+    from workbench.captures import Capture
+
+STOP_TIMEOUT_S = 60.0
+
+
+class Renderable(Protocol):
+    """Anything that becomes a rendered context for an engine."""
+
+    def render(self, engine_or_info: EngineInfo | None = None, /) -> Rendered: ...
+
+
+class Engine:
+    """A running engine; made by :func:`engine.start` and :func:`engine.attach`.
+
+    Attributes
+    ----------
+    info : EngineInfo
+        Model, limits, image rule, seams; as it was when attached.
+    url : str
+    log : str or None
+        Path of its log, if it runs on this machine.
+    """
+
+    def __init__(self, connection: Connection, info: EngineInfo, *, log: str | None = None) -> None:
+        self._connection, self.info, self.log = connection, info, log
+        self._uploads = Uploads(connection)
+        self._plain = PlainServer(connection, info) if info.kind == "vllm" else None
+
+    @property
+    def url(self) -> str:
+        return self._connection.url
+
+    def __repr__(self) -> str:
+        return f"Engine({self.info.model} at {self.url}, {self.info.limits.context_tokens:,} tokens)"
+
+    def generate(
+        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0,
+        seed: int | None = None, logprobs: int | None = None,
+    ) -> Reply:  # fmt: skip
+        """One whole answer.
+
+        Parameters
+        ----------
+        context : Rendered, or anything with ``.render(info)``
+        max_tokens : int
+            At most so many tokens of answer, at least 1; reserved against the engine's limit.
+        temperature : float
+            0 is greedy; 0 to 2.
+        top_p : float
+            Above 0, up to 1.
+        top_k : int
+            0 keeps all.
+        seed : int, optional
+        logprobs : int, optional
+            Alternatives to report per token, 0 to 20.
+
+        Raises
+        ------
+        RequestRefused
+            Before anything ran: a value out of range, a context that is too long, …
+        EngineDied, EngineAuthError, RequestFailed
+        """
+        options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
+        return blocking(self._answer(context, options))
+
+    def stream(
+        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0,
+        seed: int | None = None, logprobs: int | None = None,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Events of an answer as they come, Done last. Leaving the loop aborts the request. See :meth:`generate`."""
+        options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
+        return blocking_iterator(lambda: self._events(context, options))
+
+    async def agenerate(self, context: Rendered | Renderable, **options: Any) -> Reply:
+        """:meth:`generate` for asynchronous callers."""
+        return await self._answer(context, sampling(**options))
+
+    def astream(self, context: Rendered | Renderable, **options: Any) -> AsyncIterator[Event]:
+        """:meth:`stream` for asynchronous callers; ``aclose()`` aborts the request."""
+        return self._events(context, sampling(**options))
+
+    def capture(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> Capture:
+        """Run a context, or a reply behind its context, once more and record what `plan` names.
+
+        Raises
+        ------
+        CaptureRefused
+            The engine cannot record that; the reason is in the message. Nothing ran.
+        """
+        return blocking(self.acapture(what, plan))
+
+    async def acapture(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> Capture:
+        """:meth:`capture` for asynchronous callers; cancelling it cancels the capture."""
+        if self._plain is not None:
+            self._plain.refuse_capture(plan)
+        rendered = self._uploads.with_reply(what) if isinstance(what, Reply) else self._rendered(what)
+        name = await self._uploads.send(rendered)
+        return await run_capture(self._connection, rendered, name, plan)
+
+    def status(self) -> dict[str, Any]:
+        """What is going on: running and waiting requests, prompt progress, cache use."""
+        if self._plain is not None:
+            return blocking(self._plain.status())
+        return blocking(self._connection.request("GET", "/workbench/status", timeout_s=30)).json()
+
+    def stop(self) -> None:
+        """End the engine, for everyone who uses it; returns when it is gone. Does nothing when it is gone already.
+
+        Raises
+        ------
+        BadRequest
+            A plain vLLM server: whoever started it stops it.
+        """
+        if self._plain is not None:
+            raise BadRequest("this is a plain vLLM server, not ours to stop: end it where it was started")
+        blocking(self._stop())
+
+    async def _stop(self) -> None:
+        from .starting import reap
+
+        try:
+            await self._connection.request("POST", "/workbench/shutdown", timeout_s=30)
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                while True:
+                    await self._connection.request("GET", "/workbench/info", timeout_s=5)
+                    await asyncio.sleep(0.1)
+        except EngineUnreachable:
+            await reap(self.info.nonce)
+        except TimeoutError:
+            raise RequestFailed(
+                f"the engine at {self.url} did not end within {STOP_TIMEOUT_S:.0f} s; its log: {self.log}"
+            ) from None
+
+    async def _answer(self, context: Rendered | Renderable, options: Sampling) -> Reply:
+        async for event in self._events(context, options):
+            if isinstance(event, Done):
+                return event.reply
+        raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+
+    async def _events(self, context: Rendered | Renderable, options: Sampling) -> AsyncIterator[Event]:
+        if self._plain is not None:
+            async for event in self._plain.events(context, options):
+                yield event
+            return
+        rendered = self._rendered(context)
+        for attempt in (1, 2):
+            name = await self._uploads.send(rendered)
+            body = GenerateBody(context=name, sampling=SamplingBody(**{key: getattr(options, key) for key in options.__slots__}))
+            try:
+                async for kind, values in self._connection.events("/workbench/generate", body.model_dump(mode="json")):
+                    yield event_from_json(kind, values)
+                    if kind == "Done":
+                        return
+                raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+            except ContextUnknown:
+                # Cleaned away on the engine since it was sent: once more from the start.
+                self._uploads.forget(name)
+                if attempt == 2:
+                    raise
+
+    def _rendered(self, context: Any) -> Rendered:
+        if isinstance(context, Rendered):
+            return context
+        if not hasattr(context, "render"):
+            raise BadRequest(f"cannot run a {type(context).__name__}: give a Context, a Rendered, or anything with .render(info)")
+        return context.render(self.info)
+
+
+def sampling(**values: Any) -> Sampling:
+    """Checked sampling options.
+
+    Raises
+    ------
+    BadRequest
+        An unknown name or a value out of its range.
+
+    Examples
+    --------
+    >>> sampling(max_tokens=0)
+    Traceback (most recent call last):
+    engine.errors.BadRequest: max_tokens is 0: Input should be greater than or equal to 1
+    """
+    try:
+        return SamplingBody(**values).options()
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise BadRequest(f"{name} is {first['input']!r}: {first['msg']}", option=name) from None

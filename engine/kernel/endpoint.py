@@ -1,0 +1,78 @@
+"""Our routes in vLLM's form for endpoint plugins: used by our own launcher, and mountable in a server that someone else starts.
+
+``vllm.endpoint_plugins`` wants an object with a name, the tasks it needs, and two hooks: one adds routes, one is given the engine. A
+server started without our launcher has no settings and no token of ours; it must bring its own guard.
+"""
+
+from __future__ import annotations
+
+import secrets
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.presence import KernelSettings
+from .blobs import BlobStore
+from .contexts import Bounds, ContextStore
+from .describe import describe, framing_of, unsupported_features
+from .jobs import CaptureJobs
+from .media import media_counter
+from .state import KernelState
+from .token_bytes import TokenBytes
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+class WorkbenchEndpoint:
+    """The ``/workbench`` routes as a plugin.
+
+    Parameters
+    ----------
+    settings : KernelSettings, optional
+        From our launcher; else worked out from where things lie by default.
+    """
+
+    name = "inkling_workbench"
+    required_tasks = ("generate",)
+
+    def __init__(self, settings: KernelSettings | None = None) -> None:
+        self._settings = settings
+
+    def attach_router(self, app: FastAPI) -> None:
+        """Add our routes to vLLM's application."""
+        from .routes import attach
+
+        attach(app)
+
+    async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
+        """Make what the routes share; called once the engine is up."""
+        settings = self._settings or _default_settings(args)
+        state.workbench = await make_state(engine_client, settings, folder=args.model)
+
+
+async def make_state(llm: Any, settings: KernelSettings, *, folder: str) -> KernelState:
+    """The kernel's state around a running engine."""
+    from pathlib import Path
+
+    home = Path(settings.home)
+    info = await describe(llm, settings, folder)
+    blobs = BlobStore(home / "blobs", limit_bytes=info.limits.blob_bytes)
+    tokenizer = llm.renderer.get_tokenizer()
+    framing = framing_of(tokenizer)
+    bounds = Bounds(
+        limit_tokens=info.limits.context_tokens, vocabulary=len(tokenizer), framing=framing, image_rule=info.image_rule,
+        media_tokens=media_counter(blobs, info.image_rule),
+    )  # fmt: skip
+    return KernelState(
+        llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
+        table=TokenBytes(tokenizer), unsupported=unsupported_features(), jobs=CaptureJobs(home / "captures" / settings.nonce),
+    )  # fmt: skip
+
+
+def _default_settings(args: Namespace) -> KernelSettings:
+    from .. import places
+
+    return KernelSettings(
+        model=args.model, args=[], token=secrets.token_urlsafe(32), nonce=secrets.token_hex(8), home=str(places.engine_home()),
+        run="", runtime=str(places.runtime_folder()),
+    )  # fmt: skip

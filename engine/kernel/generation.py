@@ -1,0 +1,227 @@
+"""One answer: a stored context to vLLM's engine and back as events.
+
+Before anything runs, vLLM's own renderer expands the media markers, and its ids are compared with the ones that were shown. While the
+prompt is computed the workers are asked how far they are, at most five times a second; afterwards tokens speak for themselves. A
+consumer that stops iterating aborts the request within a step. This module knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadRequest, ContextTooLong, EngineDied, InklingError, RenderMismatch, RequestFailed
+from ..protocol import Done, Event, PrefillProgress, Reply, Sampling, Timings, TokenLogprob, Usage
+from .contexts import StoredContext
+from .media import vllm_prompt
+from .parsing import ReplyParser
+from .state import Activity, KernelState
+
+PROGRESS_PERIOD_S = 0.2
+
+RANDOM_WEIGHTS = "Random weights: this checkpoint was never trained, the answer is noise."
+
+
+def new_request_id(wanted: str | None = None) -> str:
+    """The caller's id, or a fresh one."""
+    return wanted or f"wb-{uuid.uuid4().hex}"
+
+
+async def prepare(state: KernelState, context: StoredContext, *, answer_tokens: int, cache_salt: str | None = None) -> Any:
+    """vLLM's engine input for a context, checked against what was shown.
+
+    Raises
+    ------
+    ContextTooLong
+        The answer does not fit behind the context.
+    RenderMismatch
+        vLLM would run other ids.
+    """
+    limit = state.info.limits.context_tokens
+    if len(context) + answer_tokens > limit:
+        raise ContextTooLong(
+            f"{len(context):,} tokens and an answer of up to {answer_tokens:,} are over this engine's {limit:,}: "
+            f"ask for at most {max(0, limit - len(context)):,}, or remove parts",
+            tokens=len(context), max_tokens=answer_tokens, limit_tokens=limit,
+        )  # fmt: skip
+    prompt = await asyncio.to_thread(vllm_prompt, context, state.blobs, cache_salt=cache_salt)
+    try:
+        (engine_input,) = await state.llm.renderer.render_cmpl_async([prompt])
+    except ValueError as problem:
+        raise RenderMismatch(f"vLLM cannot expand this context's media: {problem}", context=context.id) from problem
+    check_ids(context, engine_input["prompt_token_ids"])
+    return engine_input
+
+
+def check_ids(context: StoredContext, ids: list[int]) -> None:
+    """Raise RenderMismatch, naming the first difference, unless `ids` are the context's."""
+    given = np.asarray(ids, dtype=np.uint32)
+    if np.array_equal(given, context.token_ids):
+        return
+    shared = min(len(given), len(context))
+    differ = np.flatnonzero(given[:shared] != context.token_ids[:shared])
+    at = int(differ[0]) if len(differ) else shared
+    raise RenderMismatch(
+        f"vLLM would run other tokens than were shown: {len(given):,} instead of {len(context):,}, first difference at token {at:,}",
+        context=context.id, t=at,
+    )  # fmt: skip
+
+
+def sampling_params(state: KernelState, options: Sampling) -> Any:
+    """vLLM's sampling parameters for `options`. Ids only: text is our parser's business."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+    return SamplingParams(
+        max_tokens=options.max_tokens, temperature=options.temperature, top_p=options.top_p, top_k=options.top_k,
+        seed=options.seed, logprobs=options.logprobs, detokenize=False, output_kind=RequestOutputKind.DELTA,
+        # Inkling ends a turn with this token; a checkpoint's generation config need not say so.
+        stop_token_ids=[state.framing.content_model_end_sampling],
+    )  # fmt: skip
+
+
+async def generate(
+    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str
+) -> AsyncIterator[Event]:
+    """Events of one answer, ending in Done.
+
+    Raises
+    ------
+    EngineDied, RequestFailed
+        The engine is gone, or gave up on the request.
+    """
+    activity = Activity(request_id=request_id, kind="generate", total_tokens=len(context))
+    parser, run = ReplyParser(state.framing, state.table), _Run(len(context))
+    began = time.monotonic()
+    state.active[request_id] = activity
+    outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id)
+    try:
+        async for item in _with_progress(state, outputs, activity):
+            if isinstance(item, PrefillProgress):
+                yield item
+                continue
+            run.add(item, time.monotonic() - began)
+            activity.generated_tokens = len(run.token_ids)
+            for event in parser.feed(item.outputs[0].token_ids):
+                yield event
+    finally:
+        state.active.pop(request_id, None)
+    for event in parser.close():
+        yield event
+    if run.finish not in ("stop", "length", "abort"):
+        raise RequestFailed(f"the engine ended the request with {run.finish!r}", request_id=request_id)
+    notices = ([RANDOM_WEIGHTS] if state.info.random_weights else []) + parser.notices
+    yield Done(reply=Reply(
+        text=parser.text, reasoning=parser.reasoning, tool_calls=tuple(parser.tool_calls),
+        token_ids=np.asarray(run.token_ids, dtype=np.uint32),
+        usage=Usage(prompt_tokens=len(context), cached_tokens=run.cached_tokens, completion_tokens=len(run.token_ids)),
+        timings=Timings(first_token_s=run.first_token_s, total_s=time.monotonic() - began),
+        finish_reason=run.finish, context=context.id, request_id=request_id, logprobs=tuple(run.logprobs),
+        notices=tuple(notices), provenance=provenance(state, options),
+    ))  # fmt: skip
+
+
+class _Run:
+    """What has come back of one request."""
+
+    def __init__(self, prompt_tokens: int) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.token_ids: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.cached_tokens, self.first_token_s = 0, 0.0
+        self.finish: Any = None
+
+    def add(self, output: Any, at_s: float) -> None:
+        """Take in one of vLLM's request outputs."""
+        piece = output.outputs[0]
+        if not self.token_ids and piece.token_ids:
+            self.first_token_s = at_s
+        for token_id, choices in zip(piece.token_ids, piece.logprobs or [], strict=False):
+            others = {other: float(found.logprob) for other, found in choices.items()}
+            self.logprobs.append(TokenLogprob(token_id=int(token_id), logprob=others[token_id], alternatives=others))
+        self.token_ids += piece.token_ids
+        self.cached_tokens = output.num_cached_tokens or self.cached_tokens
+        self.finish = piece.finish_reason or self.finish
+
+
+async def _with_progress(state: KernelState, outputs: AsyncIterator[Any], activity: Activity) -> AsyncIterator[Any]:
+    """vLLM's outputs, with prompt progress between them until the first one."""
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    pump = asyncio.create_task(_pump(outputs, queue))
+    _PUMPS.add(pump)
+    pump.add_done_callback(_PUMPS.discard)
+    first = True
+    try:
+        while True:
+            try:
+                item = await asyncio.wait_for(queue.get(), PROGRESS_PERIOD_S if first else None)
+            except TimeoutError:
+                if (progress := await prefill_progress(state, activity)) is not None:
+                    yield progress
+                continue
+            if item is None:
+                return
+            if isinstance(item, Exception):
+                raise _named(item) from item
+            first, activity.waiting, activity.done_tokens = False, False, activity.total_tokens
+            yield item
+    finally:
+        pump.cancel()
+
+
+async def _pump(outputs: AsyncIterator[Any], queue: asyncio.Queue[Any]) -> None:
+    """Move outputs to a queue, then None or the error. Its own task, because a web server cancels a stream over and over until it
+    ends, and vLLM's generator must be left alone to abort the request when it is cancelled."""
+    try:
+        async for output in outputs:
+            queue.put_nowait(output)
+        queue.put_nowait(None)
+    except Exception as problem:
+        queue.put_nowait(problem)
+
+
+_PUMPS: set[asyncio.Task[None]] = set()
+"""Running pumps; the event loop itself holds tasks weakly."""
+
+
+async def prefill_progress(state: KernelState, activity: Activity) -> PrefillProgress | None:
+    """How much of a prompt is computed; None once the engine is gone. Answered between two steps of the engine."""
+    if state.llm.errored:
+        return None
+    (found, *_) = await state.llm.collective_rpc("workbench_progress")
+    # vLLM appends eight random characters to the ids it is given.
+    mine = [done for name, (done, _) in found.items() if name.startswith(f"{activity.request_id}-")]
+    activity.waiting = not mine
+    activity.done_tokens = min(mine[0], activity.total_tokens) if mine else 0
+    return PrefillProgress(done_tokens=activity.done_tokens, total_tokens=activity.total_tokens, waiting=activity.waiting)
+
+
+def _named(problem: Exception) -> InklingError:
+    """The error our clients know for one of vLLM's."""
+    from vllm.exceptions import VLLMClientError
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    match problem:
+        case EngineDeadError():
+            return EngineDied("the engine died while answering; its log says why, the context is kept")
+        case VLLMClientError():
+            return BadRequest(f"vLLM refused the request: {problem}")
+        case InklingError():
+            return problem
+    return RequestFailed(f"vLLM failed on the request: {problem.__cause__ or problem}")
+
+
+def provenance(state: KernelState, options: Sampling | None = None) -> dict[str, Any]:
+    """What an answer or a capture was made with, as JSON values."""
+    info = state.info
+    values: dict[str, Any] = {
+        "model": info.model, "revision": info.revision, "recipe": info.recipe, "random_weights": info.random_weights,
+        "versions": info.versions, "engine_args": info.engine_args, "image_rule": info.image_rule.id,
+    }  # fmt: skip
+    if options is not None:
+        values["sampling"] = {name: getattr(options, name) for name in options.__slots__}
+    return values

@@ -1,0 +1,203 @@
+"""The kernel process: vLLM's engine and OpenAI routes, our routes beside them, the token around everything.
+
+Order: settings, environment, port (so that a taken one fails at once), vLLM, model, routes, presence file. It ends in one way only,
+whatever asked for it (SIGTERM, SIGINT, the shutdown route, the engine's death): running requests are aborted so that their clients
+hear of it, the server closes, vLLM's processes are joined, the presence file goes. uvicorn's own signal handling is switched off: it
+would re-raise the signal and leave vLLM's processes behind.
+
+Source of the surface used: vLLM 0.32 ``entrypoints/launchers``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+from ..errors import EngineStartError, InklingError
+from ..protocol.presence import KernelSettings, Presence, boot_id
+from .auth import TokenGuard
+from .guard import FeatureGuard
+from .plugin import PARENT_ENV
+from .state import KernelState
+from .steps import Steps
+
+ALWAYS = (
+    "--worker-extension-cls", "engine.kernel.worker.WorkbenchWorker",
+    "--enable-prompt-tokens-details",
+    "--enable-scale-out",
+    "--enable-auto-tool-choice", "--tool-call-parser", "inkling", "--reasoning-parser", "inkling",
+)  # fmt: skip
+"""vLLM options of every kernel: our seams, honest usage counts, the render endpoint, Inkling's own parsers on /v1."""
+
+WATCH_PERIOD_S = 0.5
+GRACE_S = 5
+
+
+def environment(settings: KernelSettings) -> dict[str, str]:
+    """Variables that must stand before vLLM is imported."""
+    return {
+        PARENT_ENV: str(os.getpid()),
+        "VLLM_SERVER_DEV_MODE": "0",  # its routes let anyone with the address run code in the workers
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_DO_NOT_TRACK": "1",
+    } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model == "demo" else {})
+
+
+def serve(settings: KernelSettings) -> None:
+    """Run the kernel until it is told to stop.
+
+    Raises
+    ------
+    InklingError
+        It did not come up; the last step in the steps file says the same.
+    """
+    steps = Steps(Path(settings.run))
+    os.environ.update(environment(settings))
+    # Until the server runs, a request to stop has to unwind through vLLM's own clean-up.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with _bound_socket(settings) as sock:
+            steps.note("importing vLLM")
+            from .names import check_names
+
+            steps.note("checking the recipe", vllm=check_names())
+            args = parse_args(settings, resolve_model(settings, steps))
+            import uvloop
+
+            uvloop.run(_serve(settings, args, sock, steps))
+    except InklingError as problem:
+        steps.note("failed", error=problem.to_json())
+        raise
+    except KeyboardInterrupt:
+        steps.note("failed", error=EngineStartError("stopped while starting").to_json())
+    except BaseException as problem:
+        steps.note("failed", error=EngineStartError(f"{type(problem).__name__}: {problem}").to_json())
+        raise
+
+
+def resolve_model(settings: KernelSettings, steps: Steps) -> str:
+    """Folder or name that vLLM loads."""
+    if settings.model != "demo":
+        return settings.model
+    steps.note("unpacking the demo checkpoint")
+    from .. import demo
+
+    return str(demo.unpack())
+
+
+def parse_args(settings: KernelSettings, model: str) -> Any:
+    """vLLM's arguments, by vLLM's own parser.
+
+    Raises
+    ------
+    EngineStartError
+        The installed vLLM does not know an option or refuses a value.
+    """
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
+    parser = make_arg_parser(FlexibleArgumentParser(exit_on_error=False))
+
+    def refuse(message: str) -> Any:
+        raise EngineStartError(f"vLLM refuses the recipe's options: {message}", recipe=settings.recipe)
+
+    parser.error = refuse
+    try:
+        args = parser.parse_args(words)
+        validate_parsed_serve_args(args)
+    except (ValueError, TypeError) as problem:
+        refuse(str(problem))
+    return args
+
+
+async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps: Steps) -> None:
+    from vllm.entrypoints.launchers.api_server.app_state import init_app_state
+    from vllm.entrypoints.launchers.api_server.entry import build_async_engine_client
+    from vllm.entrypoints.launchers.app import build_app
+
+    from .endpoint import WorkbenchEndpoint
+
+    endpoint = WorkbenchEndpoint(settings)
+    steps.note("loading the model", model=settings.model)
+    async with build_async_engine_client(args) as llm:
+        steps.note("setting up routes")
+        tasks = await llm.get_supported_tasks()
+        app = build_app(args, tasks, llm.model_config)
+        endpoint.attach_router(app)
+        await init_app_state(llm, app.state, args, tasks)
+        await endpoint.init_state(llm, app.state, args)
+        state: KernelState = app.state.workbench
+        guarded = TokenGuard(FeatureGuard(app, state.unsupported), settings.token)
+        await _run(guarded, app, state, settings, sock, steps)
+
+
+async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSettings, sock: socket.socket, steps: Steps) -> None:
+    import uvicorn
+    from vllm.entrypoints.launchers.launcher import NoSignalServer
+
+    server = NoSignalServer(uvicorn.Config(guarded, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on"))
+    app.state.server = server  # vLLM's error handlers ask it to stop when the engine died
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, state.stopping.set)
+    ending = asyncio.create_task(_end(server, state))
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    presence = _presence(settings, state, sock)
+    path = presence.write(Path(settings.runtime))
+    steps.note("ready", url=presence.url, presence=str(path))
+    try:
+        await serving
+    finally:
+        path.unlink(missing_ok=True)
+        ending.cancel()
+
+
+async def _end(server: Any, state: KernelState) -> None:
+    """Wait for a reason to stop, then abort what runs and let the server go."""
+    while not state.stopping.is_set() and not state.llm.errored and not server.should_exit:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(state.stopping.wait(), WATCH_PERIOD_S)
+    state.stopping.set()
+    if not state.llm.errored:
+        await state.jobs.close()
+        # Streams end with finish reason "abort" in milliseconds, instead of being cut by the server's grace period.
+        await state.llm.pause_generation(mode="abort", clear_cache=False)
+    server.should_exit = True
+
+
+def _presence(settings: KernelSettings, state: KernelState, sock: socket.socket) -> Presence:
+    host, port = sock.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return Presence(
+        url=f"http://{shown}:{port}", token=settings.token, nonce=settings.nonce, model=state.info.model, recipe=settings.recipe,
+        host=platform.node(), boot_id=boot_id(), pid=os.getpid(), log=str(Path(settings.run) / "kernel.log"),
+        started_by=state.info.started_by, started_at=state.info.started_at,
+    )  # fmt: skip
+
+
+def _bound_socket(settings: KernelSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+    except OSError as problem:
+        sock.close()
+        raise EngineStartError(
+            f"port {settings.port} on {settings.host} cannot be used ({problem.strerror}): choose another, or 0 for any",
+            port=settings.port,
+        ) from problem
+    return sock
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,37 @@
+"""``POST /workbench/generate``: an answer to a stored context, as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi.responses import StreamingResponse
+
+from ...errors import BadRequest
+from ...protocol.wire import GenerateBody, event_to_json
+from .. import generation
+from ..dependencies import State
+from .route import router
+from .sse import stream
+
+routes = router()
+
+
+@routes.post("/generate")
+async def generate(body: GenerateBody, state: State) -> StreamingResponse:
+    """Events PrefillProgress, Text, Reasoning, ToolCall and, last, Done. Closing the connection aborts the request.
+
+    What can be refused is refused before the first byte, with its status; what fails later is an event ``error``.
+    """
+    options, request_id = body.sampling.options(), generation.new_request_id(body.request_id)
+    if request_id in state.active:
+        raise BadRequest(f"request id {request_id!r} is in use: leave it out or choose another", request_id=request_id)
+    context = await asyncio.to_thread(state.contexts.get, body.context)
+    engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens)
+
+    async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        async for event in generation.generate(state, context, engine_input, options, request_id):
+            yield event_to_json(event)
+
+    return stream(events())

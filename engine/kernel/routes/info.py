@@ -1,0 +1,15 @@
+"""``GET /workbench/info``: what this engine is and can do."""
+
+from __future__ import annotations
+
+from ...protocol import EngineInfo
+from ..dependencies import State
+from .route import router
+
+routes = router()
+
+
+@routes.get("/info")
+async def info(state: State) -> EngineInfo:
+    """Identity, limits, image rule, seams that can fire."""
+    return state.info

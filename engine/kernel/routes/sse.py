@@ -1,0 +1,34 @@
+"""Server-sent events: one named event with one JSON object each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi.responses import StreamingResponse
+
+from ...errors import InklingError, RequestFailed
+
+
+def event(name: str, values: dict[str, Any]) -> str:
+    """One event as it crosses the wire."""
+    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
+
+
+def stream(events: AsyncIterator[tuple[str, dict[str, Any]]]) -> StreamingResponse:
+    """A response of events; an error after the first byte becomes an event called ``error``."""
+
+    async def lines() -> AsyncIterator[str]:
+        try:
+            async for name, values in events:
+                yield event(name, values)
+        except InklingError as problem:
+            yield event("error", problem.to_json())
+        except Exception as problem:
+            yield event("error", RequestFailed(f"the kernel failed: {problem!r}").to_json())
+
+    # Proxies that buffer would turn a stream into one lump at its end.
+    return StreamingResponse(
+        lines(), media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
+    )

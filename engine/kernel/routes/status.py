@@ -1,0 +1,62 @@
+"""``GET /workbench/status``: what is going on; one snapshot, or a stream of them for who accepts ``text/event-stream``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Header
+from fastapi.responses import JSONResponse, Response
+
+from ..dependencies import State
+from ..state import KernelState
+from .route import router
+from .sse import stream
+
+routes = router()
+
+PERIOD_S = 0.5
+
+_GAUGES = {
+    "vllm:num_requests_running": "running",
+    "vllm:num_requests_waiting": "waiting",
+    "vllm:kv_cache_usage_perc": "kv_cache_used",
+    "vllm:prefix_cache_queries_total": "prefix_queried_tokens",
+    "vllm:prefix_cache_hits_total": "prefix_hit_tokens",
+    "vllm:spec_decode_num_draft_tokens_total": "drafted_tokens",
+    "vllm:spec_decode_num_accepted_tokens_total": "accepted_tokens",
+}
+
+
+@routes.get("/status")
+async def status(state: State, accept: Annotated[str, Header()] = "") -> Response:
+    """Running and waiting requests, prompt progress, KV cache use (0 to 1), prefix-cache and draft counts since the start."""
+    if "text/event-stream" not in accept:
+        return JSONResponse(snapshot(state))
+    return stream(_follow(state))
+
+
+def snapshot(state: KernelState) -> dict[str, Any]:
+    """The engine's numbers as vLLM counts them, and our own requests one by one."""
+    from prometheus_client import REGISTRY
+
+    values: dict[str, Any] = dict.fromkeys(_GAUGES.values(), 0.0)
+    for metric in REGISTRY.collect():
+        for sample in metric.samples:
+            if sample.name in _GAUGES:
+                values[_GAUGES[sample.name]] += sample.value
+    alive = not state.llm.errored
+    return values | {
+        "alive": alive, "stopping": state.stopping.is_set(), "requests": [item.to_json() for item in state.active.values()],
+    }  # fmt: skip
+
+
+async def _follow(state: KernelState) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    while not state.stopping.is_set():
+        yield "Status", snapshot(state)
+        try:
+            await asyncio.wait_for(state.stopping.wait(), PERIOD_S)
+        except TimeoutError:
+            continue
+    yield "Status", snapshot(state)

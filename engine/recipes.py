@@ -1,0 +1,110 @@
+"""Recipes: how to run which checkpoint on which hardware, as data.
+
+A recipe is a TOML file: a title, a model, vLLM's own options (``[args]``, by their command-line names) and environment variables
+(``[env]``). Ours lie beside this module in ``recipes/``; a path names anyone's own. What every kernel needs is not a recipe's
+business and is added by the kernel itself. This module checks form only: the installed vLLM's parser is the judge of the options.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .errors import BadRequest
+
+FOLDER = Path(__file__).parent / "recipes"
+
+RESERVED = frozenset({"host", "port", "api-key", "uds", "middleware", "model", "worker-extension-cls", "root-path"})
+"""vLLM options that are the kernel's own: it binds, guards and extends."""
+
+Option = str | int | float | bool | dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How to run a checkpoint.
+
+    Attributes
+    ----------
+    name : str
+        File name without its ending; one kernel per recipe and machine.
+    model : str
+        A folder, a name that vLLM resolves, or ``demo``.
+    args : dict
+        vLLM's options by command-line name, without dashes in front. A table becomes JSON, true a bare flag, false ``--no-…``.
+    env : dict of str to str
+    memory_bytes : int
+        Memory that a start needs free.
+    """
+
+    name: str
+    title: str
+    model: str
+    source: str = ""
+    args: dict[str, Option] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    memory_bytes: int = 0
+    start_timeout_s: float = 600.0
+
+    def argv(self) -> list[str]:
+        """The options as vLLM's command line takes them."""
+        words: list[str] = []
+        for key, value in self.args.items():
+            match value:
+                case True:
+                    words.append(f"--{key}")
+                case False:
+                    words.append(f"--no-{key}")
+                case dict():
+                    words += [f"--{key}", json.dumps(value)]
+                case _:
+                    words += [f"--{key}", str(value)]
+        return words
+
+    def with_args(self, changes: dict[str, Option]) -> Recipe:
+        """The same recipe with some options changed; underscores in names become dashes."""
+        return _checked(replace(self, args=self.args | {key.replace("_", "-"): value for key, value in changes.items()}))
+
+
+def names() -> list[str]:
+    """The recipes that come along."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(name: str | Path) -> Recipe:
+    """A recipe by name, or from a file.
+
+    Raises
+    ------
+    BadRequest
+        No such recipe, or the file is not one; the message lists the names there are.
+
+    Examples
+    --------
+    >>> load("demo").args["block-size"]
+    16
+    """
+    path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
+    if not path.is_file() or (path.parent == FOLDER and path.stem not in names()):
+        raise BadRequest(f"no recipe {str(name)!r}: there is {', '.join(names())}, or the path of a .toml file", recipe=str(name))
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+        recipe = Recipe(name=path.stem, **values)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as problem:
+        raise BadRequest(f"{path.name} is not a recipe: {problem}", recipe=str(name)) from problem
+    return _checked(recipe)
+
+
+def _checked(recipe: Recipe) -> Recipe:
+    if taken := RESERVED & recipe.args.keys():
+        raise BadRequest(
+            f"recipe {recipe.name!r} sets {', '.join(sorted(taken))}: that is the kernel's own business", recipe=recipe.name
+        )
+    if not all(isinstance(value, str) for value in recipe.env.values()):
+        raise BadRequest(
+            f"recipe {recipe.name!r}: every value under [env] is a string, as the environment holds it", recipe=recipe.name
+        )
+    return recipe
