@@ -10,6 +10,7 @@ Importing it is light: nothing here loads vLLM or torch, and the client's own mo
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,7 @@ def attach(url: str | None = None, token: str | None = None, *, recipe: str | No
     return _engine(url, token or (found.token if found else None), found)
 
 
-def list() -> list[Found]:
+def list() -> builtins.list[Found]:
     """Engines that are running and can be found, the newest first; each has ``.url``, ``.recipe``, ``.presence``."""
     from . import discovery
 

@@ -8,7 +8,8 @@ and for capturing a reply; nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
@@ -99,7 +100,7 @@ class Engine:
         """:meth:`generate` for asynchronous callers."""
         return await self._answer(context, sampling(**options))
 
-    def astream(self, context: Rendered | Renderable, **options: Any) -> AsyncIterator[Event]:
+    def astream(self, context: Rendered | Renderable, **options: Any) -> AsyncGenerator[Event]:
         """:meth:`stream` for asynchronous callers; ``aclose()`` aborts the request."""
         return self._events(context, sampling(**options))
 
@@ -140,7 +141,7 @@ class Engine:
         blocking(self._stop())
 
     async def _stop(self) -> None:
-        from .starting import reap
+        from .starting import wait_for_end
 
         try:
             await self._connection.request("POST", "/workbench/shutdown", timeout_s=30)
@@ -149,32 +150,36 @@ class Engine:
                     await self._connection.request("GET", "/workbench/info", timeout_s=5)
                     await asyncio.sleep(0.1)
         except EngineUnreachable:
-            await reap(self.info.nonce)
+            await wait_for_end(self.info.nonce, self.log)
         except TimeoutError:
             raise RequestFailed(
                 f"the engine at {self.url} did not end within {STOP_TIMEOUT_S:.0f} s; its log: {self.log}"
             ) from None
 
     async def _answer(self, context: Rendered | Renderable, options: Sampling) -> Reply:
-        async for event in self._events(context, options):
-            if isinstance(event, Done):
-                return event.reply
+        async with aclosing(self._events(context, options)) as events:
+            async for event in events:
+                if isinstance(event, Done):
+                    return event.reply
         raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
 
-    async def _events(self, context: Rendered | Renderable, options: Sampling) -> AsyncIterator[Event]:
+    async def _events(self, context: Rendered | Renderable, options: Sampling) -> AsyncGenerator[Event]:
         if self._plain is not None:
-            async for event in self._plain.events(context, options):
-                yield event
+            async with aclosing(self._plain.events(context, options)) as plain_events:
+                async for event in plain_events:
+                    yield event
             return
         rendered = self._rendered(context)
         for attempt in (1, 2):
             name = await self._uploads.send(rendered)
             body = GenerateBody(context=name, sampling=SamplingBody(**{key: getattr(options, key) for key in options.__slots__}))
             try:
-                async for kind, values in self._connection.events("/workbench/generate", body.model_dump(mode="json")):
-                    yield event_from_json(kind, values)
-                    if kind == "Done":
-                        return
+                # Closed here and now when the caller leaves: that is what aborts the request.
+                async with aclosing(self._connection.events("/workbench/generate", body.model_dump(mode="json"))) as events:
+                    async for kind, values in events:
+                        yield event_from_json(kind, values)
+                        if kind == "Done":
+                            return
                 raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
             except ContextUnknown:
                 # Cleaned away on the engine since it was sent: once more from the start.

@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -58,7 +58,7 @@ class Connection:
         self.answered = True
         return self._checked(response).status_code if response.status_code == 401 else response.status_code
 
-    async def events(self, path: str, body: dict[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    async def events(self, path: str, body: dict[str, Any]) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         """Server-sent events of a POST, as name and JSON object; closing the iterator closes the connection."""
         headers = {"accept": "text/event-stream"}
         try:
@@ -132,7 +132,7 @@ def blocking(work: Coroutine[Any, Any, T]) -> T:
     return _wait(asyncio.run_coroutine_threadsafe(work, _background()))
 
 
-def blocking_iterator(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+def blocking_iterator(make: Callable[[], AsyncGenerator[T]]) -> Iterator[T]:
     """Iterate over an asynchronous iterator from ordinary code; leaving early closes it."""
     queue: asyncio.Queue[tuple[str, Any]] | None = None
 
@@ -143,7 +143,7 @@ def blocking_iterator(make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
 
     async def pump(queue: asyncio.Queue[tuple[str, Any]]) -> None:
         try:
-            async with aclosing(make()) as items:  # type: ignore[type-var]
+            async with aclosing(make()) as items:
                 async for item in items:
                     await queue.put(("item", item))
             await queue.put(("end", None))

@@ -8,7 +8,8 @@ it for one. Rendered ids without media go to ``/v1/completions`` as they are.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -76,14 +77,15 @@ class PlainServer:
                     values[name] += float(line.rpartition(" ")[2])
         return values | {"alive": True, "stopping": False, "requests": []}
 
-    async def events(self, context: Any, options: Sampling) -> AsyncIterator[Event]:
+    async def events(self, context: Any, options: Sampling) -> AsyncGenerator[Event]:
         """Text, Reasoning, ToolCall and Done, as our own engine gives them; prompt progress is not known."""
         path, body, notice, name = self._request(context, options)
         began, first, answer = time.monotonic(), None, _Answer()
-        async for _, chunk in self._connection.events(path, body):
-            for event in answer.add(chunk):
-                first = first or time.monotonic()
-                yield event
+        async with aclosing(self._connection.events(path, body)) as chunks:
+            async for _, chunk in chunks:
+                for event in answer.add(chunk):
+                    first = first or time.monotonic()
+                    yield event
         for call in answer.calls():
             yield call
         now = time.monotonic()

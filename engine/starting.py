@@ -29,6 +29,8 @@ from .recipes import Recipe
 
 Say = Callable[[str], None]
 
+END_TIMEOUT_S = 15.0
+
 LOG, SETTINGS, STEPS = "kernel.log", "settings.json", "steps.jsonl"
 
 _CHILDREN: dict[str, subprocess.Popen[bytes]] = {}
@@ -98,13 +100,18 @@ def available_memory_bytes() -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-async def reap(nonce: str) -> None:
-    """Wait for a kernel that this process spawned and that has ended."""
+async def wait_for_end(nonce: str, log: str | None) -> None:
+    """Wait, a little, until a kernel that closed its port has joined vLLM's processes too: as a parent, or by its steps."""
     import asyncio
 
     child = _CHILDREN.pop(nonce, None)
     if child is not None:
         await asyncio.to_thread(child.wait)
+    elif log is not None and (run := Path(log).parent).is_dir():
+        for _ in range(int(END_TIMEOUT_S / 0.1)):
+            if any(step["step"] == "stopped" for step in read_steps(run / STEPS)):
+                return
+            await asyncio.sleep(0.1)
 
 
 def _prepare(recipe: Recipe, home: Path, *, host: str, port: int, token: str | None) -> tuple[Path, KernelSettings]:

@@ -271,6 +271,18 @@ class Context:
         _, limits, name = _rules(engine)
         return budget_of(self.layout(engine), limits=limits, limit_of=name, max_tokens=max_tokens)
 
+    def chat_request(self) -> dict[str, Any]:
+        """The context as the body of an OpenAI chat request, for plain vLLM servers (:mod:`workbench.chat_requests`).
+
+        Raises
+        ------
+        MessageError
+            A text with a control spelling, which such a server would read as framing.
+        """
+        from .chat_requests import chat_request
+
+        return chat_request(self)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything, media included, to one file. See :mod:`workbench.context_files`."""
         from .context_files import save

@@ -16,18 +16,19 @@ MARKER = "workbench.json"
 """File in a checkpoint of ours that says what it is."""
 
 
-async def describe(llm: Any, settings: KernelSettings, folder: str) -> EngineInfo:
+async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
     """The engine's info.
 
     Parameters
     ----------
     llm : AsyncLLM
     settings : KernelSettings
-    folder : str
-        The checkpoint vLLM loaded.
+    args : argparse.Namespace
+        vLLM's arguments, the checkpoint among them.
     """
     (model, *_) = await llm.collective_rpc("workbench_model")
-    config, marker = llm.model_config, read_marker(folder)
+    config, folder = llm.model_config, args.model
+    marker = read_marker(folder)
     processor = llm.renderer.get_mm_processor().info
     images = processor.get_hf_processor().image_processor
     limits = dict(processor.allowed_mm_limits)
@@ -43,7 +44,7 @@ async def describe(llm: Any, settings: KernelSettings, folder: str) -> EngineInf
         upscale=images.rescale_image_frac, upscale_cap_px=images.rescale_image_max_upscaled_long_edge or 0,
         patch_px=images.patch_size,
         architecture=Architecture(**model["architecture"]), seams=tuple(Seam(**seam) for seam in model["seams"]),
-        versions=versions(), engine_args=engine_args(llm.vllm_config),
+        versions=versions(), engine_args=engine_args(llm.vllm_config, args),
         started_by=settings.started_by or getpass.getuser(),
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
@@ -68,12 +69,13 @@ def versions() -> dict[str, str]:
     return found
 
 
-def engine_args(config: Any) -> dict[str, Any]:
+def engine_args(config: Any, args: Any) -> dict[str, Any]:
     """The settings of vLLM that decide what is computed, as JSON values."""
     model, cache, parallel, scheduler = config.model_config, config.cache_config, config.parallel_config, config.scheduler_config
     return {
         "dtype": str(model.dtype).removeprefix("torch."), "max_model_len": model.max_model_len, "seed": model.seed,
-        "block_size": cache.block_size, "enable_prefix_caching": bool(cache.enable_prefix_caching),
+        # The cache's own number is the smallest page of all kinds of layers, not what was asked for.
+        "block_size": args.block_size, "enable_prefix_caching": bool(cache.enable_prefix_caching),
         "tensor_parallel_size": parallel.tensor_parallel_size, "max_num_batched_tokens": scheduler.max_num_batched_tokens,
         "max_num_seqs": scheduler.max_num_seqs, "enforce_eager": bool(model.enforce_eager),
     }  # fmt: skip

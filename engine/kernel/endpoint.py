@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.presence import KernelSettings
@@ -47,15 +48,13 @@ class WorkbenchEndpoint:
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
         """Make what the routes share; called once the engine is up."""
         settings = self._settings or _default_settings(args)
-        state.workbench = await make_state(engine_client, settings, folder=args.model)
+        state.workbench = await make_state(engine_client, settings, args=args)
 
 
-async def make_state(llm: Any, settings: KernelSettings, *, folder: str) -> KernelState:
+async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace) -> KernelState:
     """The kernel's state around a running engine."""
-    from pathlib import Path
-
     home = Path(settings.home)
-    info = await describe(llm, settings, folder)
+    info = await describe(llm, settings, args)
     blobs = BlobStore(home / "blobs", limit_bytes=info.limits.blob_bytes)
     tokenizer = llm.renderer.get_tokenizer()
     framing = framing_of(tokenizer)

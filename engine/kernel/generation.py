@@ -125,6 +125,16 @@ async def generate(
     ))  # fmt: skip
 
 
+async def warm_up(state: KernelState) -> None:
+    """One token for nobody: the first request of a fresh engine pays for lazy initialisation, seconds of it."""
+    salt = new_request_id()
+    (engine_input,) = await state.llm.renderer.render_cmpl_async(
+        [{"prompt_token_ids": [state.framing.message_user, state.framing.message_model], "cache_salt": salt}]
+    )
+    async for _ in state.llm.generate(engine_input, sampling_params(state, Sampling(max_tokens=2, temperature=1.0)), salt):
+        pass
+
+
 class _Run:
     """What has come back of one request."""
 

@@ -21,7 +21,9 @@ from typing import Any
 
 from ..errors import EngineStartError, InklingError
 from ..protocol.presence import KernelSettings, Presence, boot_id
+from . import generation
 from .auth import TokenGuard
+from .describe import unsupported_features
 from .guard import FeatureGuard
 from .plugin import PARENT_ENV
 from .state import KernelState
@@ -71,6 +73,7 @@ def serve(settings: KernelSettings) -> None:
             import uvloop
 
             uvloop.run(_serve(settings, args, sock, steps))
+            steps.note("stopped")
     except InklingError as problem:
         steps.note("failed", error=problem.to_json())
         raise
@@ -102,6 +105,7 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
     from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
+    _refuse_unsupported(settings)
     words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
     parser = make_arg_parser(FlexibleArgumentParser(exit_on_error=False))
 
@@ -110,11 +114,20 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
 
     parser.error = refuse
     try:
-        args = parser.parse_args(words)
+        args: Any = parser.parse_args(words)
         validate_parsed_serve_args(args)
     except (ValueError, TypeError) as problem:
         refuse(str(problem))
     return args
+
+
+def _refuse_unsupported(settings: KernelSettings) -> None:
+    """Options whose kernels are missing here would end the engine with the first request that needs them."""
+    unsupported = unsupported_features()
+    for word in settings.args:
+        name = word.removeprefix("--").replace("-", "_")
+        if word.startswith("--") and name in unsupported:
+            raise EngineStartError(f"the recipe's option {word} is not supported here: {unsupported[name]}", option=word)
 
 
 async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps: Steps) -> None:
@@ -134,6 +147,8 @@ async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps
         await init_app_state(llm, app.state, args, tasks)
         await endpoint.init_state(llm, app.state, args)
         state: KernelState = app.state.workbench
+        steps.note("warming up")
+        await generation.warm_up(state)
         guarded = TokenGuard(FeatureGuard(app, state.unsupported), settings.token)
         await _run(guarded, app, state, settings, sock, steps)
 

@@ -119,4 +119,4 @@ def _audio(content: bytes, blob: str) -> NDArray[np.float32]:
         samples, _ = soundfile.read(io.BytesIO(content), dtype="float32")
     except soundfile.LibsndfileError as problem:
         raise BadRequest(f"blob {blob[:19]}… is not a readable WAV: {problem}", blob=blob) from problem
-    return samples
+    return np.asarray(samples, dtype=np.float32)

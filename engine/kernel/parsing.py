@@ -9,6 +9,7 @@ could be read; everything else keeps its raw text beside the reason. This module
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -18,8 +19,8 @@ from .token_bytes import TextStream, TokenBytes
 Parsed = Text | Reasoning | ToolCall
 Kind = Literal["header", "text", "thinking", "call", "call-text"]
 
-MAX_NAME_TOKENS = 64
-"""An author name longer than this is no name: what came is shown instead of being held back to the end."""
+_NAME = re.compile(r"[\w.:/-]{0,64}")
+"""What an author's name can be; anything else before a content kind is shown at once instead of being held back."""
 
 NOT_FRAMED = "Part of this answer does not follow Inkling's message format; it is shown as text."
 STRAY_CONTROL = "This answer holds control tokens where text belongs; they are shown by their spelling."
@@ -71,10 +72,11 @@ class ReplyParser:
         joined: list[Parsed] = []
         for event in events:
             last = joined[-1] if joined else None
-            if isinstance(event, Text | Reasoning) and type(last) is type(event):
-                joined[-1] = type(event)(text=last.text + event.text, token_ids=last.token_ids + event.token_ids)
-            else:
-                joined.append(event)
+            match last, event:
+                case (Text(), Text()) | (Reasoning(), Reasoning()):
+                    joined[-1] = type(event)(text=last.text + event.text, token_ids=last.token_ids + event.token_ids)
+                case _:
+                    joined.append(event)
         for event in joined:
             match event:
                 case Text(text=text):
@@ -95,7 +97,7 @@ class ReplyParser:
             return self._open(self._kinds[token_id])
         if self._kind == "header":
             self._held.append(token_id)
-            return self._unframed() if len(self._held) > MAX_NAME_TOKENS or self._table.is_special(token_id) else []
+            return [] if self._may_be_name() else self._unframed()
         if self._kind in ("call", "call-text"):
             self._payload += self._table[token_id]
             return []
@@ -113,11 +115,11 @@ class ReplyParser:
         return events
 
     def _end(self, *, complete: bool) -> list[Parsed]:
+        events: list[Parsed] = []
         match self._kind:
             case "header":
-                events = self._unframed() if self._held else []
-                if events:
-                    events += self._say(*self._stream.close())
+                if self._held:
+                    events = self._unframed() + self._say(*self._stream.close())
             case "text" | "thinking":
                 events = self._say(*self._stream.close())
             case _:
@@ -125,6 +127,11 @@ class ReplyParser:
                 events = [read_call(self._name, raw, complete=complete, free_text=self._kind == "call-text")]
         self._kind, self._name, self._held, self._payload = "header", "", [], bytearray()
         return events
+
+    def _may_be_name(self) -> bool:
+        name = b"".join(self._table[token_id] for token_id in self._held)
+        # A character may still be open at the end.
+        return not self._table.is_special(self._held[-1]) and _NAME.fullmatch(name.decode("utf-8", "ignore")) is not None
 
     def _unframed(self) -> list[Parsed]:
         """What was held as a name turns out to be text."""

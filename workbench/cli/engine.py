@@ -1,0 +1,160 @@
+"""``inkling engine``: start, stop, look at and list engines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import BadRequest, EngineNotFound
+
+from .output import Console
+
+if TYPE_CHECKING:
+    from engine.discovery import Found
+
+SUMMARY = "start, stop, look at and list engines"
+
+LOG_LINES = 40
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands."""
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    start = _action(actions, "start", "start a recipe's engine, or attach to the one that is running")
+    start.add_argument("recipe", nargs="?", default="demo", help="name of a recipe, or a .toml file (default: demo)")
+    start.add_argument("--host", default="127.0.0.1", help="where to listen; beyond this machine only with --token-file")
+    start.add_argument("--port", type=int, default=0, help="0 for any free one (default)")
+    start.add_argument("--token-file", type=Path, help="file whose first line is the token to use")
+    start.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change one of the recipe's vLLM options")
+    stop = _action(actions, "stop", "end an engine, for everyone who uses it")
+    stop.add_argument("--all", action="store_true", help="every engine of this user on this machine")
+    for action in (stop, _action(actions, "status", "what an engine is doing")):
+        _which(action)
+    logs = _action(actions, "logs", "an engine's log, also of one that did not start")
+    _which(logs)
+    logs.add_argument("-n", "--lines", type=int, default=LOG_LINES, help=f"so many lines from its end (default: {LOG_LINES})")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows, until Ctrl-C")
+    _action(actions, "list", "engines that are running")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Run one action; 0 when it did what was asked."""
+    actions = {"start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list}
+    return actions[args.action](args, console)
+
+
+def _action(actions: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=summary, description=summary)
+    # Also accepted behind the action's name, where most people write it.
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object on standard output")
+    return parser
+
+
+def _which(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", help="address of the engine, when several are running")
+    parser.add_argument("--recipe", help="recipe of the engine, when several are running")
+
+
+def _start(args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    token = args.token_file.read_text("utf-8").splitlines()[0].strip() if args.token_file else None
+    changes = dict(_option(text) for text in args.set)
+    eng = engine.start(args.recipe, host=args.host, port=args.port, token=token, args=changes, say=console.note)
+    console.show(f"{eng.info.model} at {eng.url}; stop it with: inkling engine stop --url {eng.url}")
+    console.result({"url": eng.url, "model": eng.info.model, "recipe": eng.info.recipe, "nonce": eng.info.nonce, "log": eng.log})
+    return 0
+
+
+def _stop(args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    found = [item for item in engine.list() if item.local] if args.all else [_found(args)]
+    for item in found:
+        engine.attach(item.url, item.token).stop()
+        console.show(f"stopped {item!r}")
+    if not found:
+        console.show("no engine is running")
+    console.result({"stopped": [item.url for item in found]})
+    return 0
+
+
+def _status(args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    item = _found(args)
+    status = engine.attach(item.url, item.token).status()
+    console.show(
+        f"{item!r}\nrunning {status['running']:.0f}, waiting {status['waiting']:.0f}, cache {status['kv_cache_used']:.1%} used"
+    )
+    for request in status["requests"]:
+        console.show(f"  {request['request_id']}: {request['done_tokens']:,} of {request['total_tokens']:,} prompt tokens")
+    console.result({"url": item.url, "recipe": item.recipe, "model": item.presence.model} | status)
+    return 0
+
+
+def _logs(args: argparse.Namespace, console: Console) -> int:
+    path = _log_path(args)
+    lines = path.read_text("utf-8", errors="replace").splitlines()[-args.lines :]
+    console.show("\n".join(lines))
+    console.result({"log": str(path), "lines": lines})
+    if not args.follow or console.json:
+        return 0
+    with path.open(encoding="utf-8", errors="replace") as file:
+        file.seek(0, 2)
+        while True:
+            if text := file.read():
+                console.show(text, end="")
+            else:
+                time.sleep(0.3)
+
+
+def _list(_args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    found = engine.list()
+    console.show("\n".join(repr(item) for item in found) or "no engine is running")
+    shown = ("url", "recipe", "model", "host", "pid", "started_by", "started_at", "log")
+    console.result({"engines": [{name: getattr(item.presence, name) for name in shown} for item in found]})
+    return 0
+
+
+def _found(args: argparse.Namespace) -> Found:
+    from engine import discovery
+
+    if args.url is None:
+        return discovery.the_one(recipe=args.recipe)
+    for item in discovery.running():
+        if item.url == args.url.rstrip("/"):
+            return item
+    raise EngineNotFound(f"no engine of yours is running at {args.url}: 'inkling engine list' shows which are")
+
+
+def _log_path(args: argparse.Namespace) -> Path:
+    """The named or only running engine's log; when none runs, the newest start's, which is the one that failed."""
+    from engine import places
+    from engine.starting import LOG
+
+    try:
+        item = _found(args)
+    except EngineNotFound:
+        logs = sorted((places.engine_home() / "runs").glob(f"*/{LOG}"), key=lambda path: path.stat().st_mtime)
+        if not logs or args.url or args.recipe:
+            raise
+        return logs[-1]
+    if item.presence.log is None or not Path(item.presence.log).is_file():
+        raise BadRequest(f"the log of {item!r} is not on this machine", url=item.url)
+    return Path(item.presence.log)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadRequest(f"--set {text!r}: wanted NAME=VALUE, for instance max-num-seqs=4", option=text)
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
