@@ -43,6 +43,9 @@ STATS: tuple[Stat, ...] = ("mean", "max")
 LOAD_TOKENS = 4_096
 """Tokens per block of the load sums; a divisor of the blocks a capture is read in."""
 
+QUANTILE = 0.01
+"""Part of the values at either end that a colour scale may clip, so that a few odd tokens do not flatten the rest."""
+
 SMALL_TOKENS = 65_536
 """Up to this many tokens the pyramid starts at single tokens."""
 
@@ -75,8 +78,8 @@ class RoutingWindows:
     layers : ndarray of int
         The model's index of each row.
     limits : dict of str to (float, float)
-        Fixed range of each metric's colour scale, so that a colour means the same at every zoom: entropy 0 to log2 k bits, sink
-        mass and expert share from the capture's smallest to its largest value (share: from 0).
+        Fixed range of each metric's colour scale, so that a colour means the same at every zoom: entropy (bits) and sink mass
+        between their 1 % and 99 % quantiles (the widest of any block of tokens), expert share from 0 to the largest.
     """
 
     def __init__(self, routing: xr.Dataset) -> None:
@@ -88,15 +91,18 @@ class RoutingWindows:
         base = 1 if self.tokens <= SMALL_TOKENS else COARSE_BASE
         self._counts: list[NDArray[np.uint16]] = []
         self._sums: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]] = []
-        self._low, self._high, self._share = np.inf, -np.inf, 0.0
+        self._quantiles: list[NDArray[np.float64]] = []
+        self._share = 0.0
         both = build(self._pass(), base=base)
         n_l = len(self.layers)
         self.pyramids: dict[str, Pyramid] = {
             name: Pyramid(both.tokens, tuple(_columns(level, part) for level in both.levels))
             for name, part in (("entropy", slice(0, n_l)), ("sink", slice(n_l, 2 * n_l)))
         }
-        sinks = (float(self._low), float(self._high)) if self._low < self._high else (0.0, 1.0)
-        self.limits = {"entropy": (0.0, float(np.log2(max(self.top_k, 2)))), "sink": sinks, "expert": (0.0, self._share or 1.0)}
+        ends = np.asarray(self._quantiles) if self._quantiles else np.array([[[0.0, 0.0], [1.0, 1.0]]])  # (block, end, metric)
+        low, high = ends[:, 0].min(0), ends[:, 1].max(0)
+        self.limits = {name: (float(low[i]), float(max(high[i], low[i] + 1e-6))) for i, name in enumerate(("entropy", "sink"))}
+        self.limits["expert"] = (0.0, self._share or 1.0)
 
     @classmethod
     def of(cls, capture: Capture) -> RoutingWindows:
@@ -163,7 +169,8 @@ class RoutingWindows:
             self._sums += list(zip(share.astype(np.float32), sink.astype(np.float32), tokens, strict=True))
             entropy, mass = entropy_bits(block.weight), sink_mass(block)
             if not np.isnan(mass).all():
-                self._low, self._high = min(self._low, float(np.nanmin(mass))), max(self._high, float(np.nanmax(mass)))
+                ends = [np.nanquantile(values, (QUANTILE, 1 - QUANTILE)) for values in (entropy, mass)]
+                self._quantiles.append(np.stack(ends, axis=1))
                 self._share = max(self._share, float(np.nanmax(block.weight.max(-1) / block.total)))
             yield np.concatenate([entropy, mass], axis=1)
 

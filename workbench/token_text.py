@@ -7,30 +7,23 @@ name. This module renders nothing for the model (``workbench.rendering`` does).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 
-
-@cache
-def _tokenizer() -> Any:
-    from tml_renderers import tokenizers
-
-    return tokenizers.O200kBaseChatTokenizer()
+from .tokens import tokenizer
 
 
 def token_bytes(token_id: int) -> bytes:
     """Bytes of one token; empty for an id outside the vocabulary (padding rows have no text)."""
     try:
-        return _tokenizer().decode_bytes([int(token_id)])
+        return tokenizer().decode_bytes([int(token_id)])
     except ValueError:
         return b""
 
 
 def is_framing(token_id: int) -> bool:
     """Whether an id is one of the vocabulary's control tokens."""
-    return bool(_tokenizer().is_special_token(int(token_id)))
+    return bool(tokenizer().is_special_token(int(token_id)))
 
 
 def token_text(token_id: int) -> str:

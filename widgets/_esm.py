@@ -1,0 +1,19 @@
+"""The text of a widget's ES module and style sheet, as hosts take them: one module, relative imports inlined."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from workbench.esm import inline, widget_folder
+
+
+@cache
+def esm(name: str, entry: str = "index.js") -> str:
+    """The widget `name`'s module with everything it imports."""
+    return inline(widget_folder(name) / entry)
+
+
+@cache
+def css(name: str) -> str:
+    """The widget `name`'s style sheet; every rule lies under its root class."""
+    return (widget_folder(name) / "index.css").read_text(encoding="utf-8")

@@ -1,0 +1,99 @@
+// Questions to the Python side and their answers, over a host's custom messages.
+//
+// Request {id, verb, args}; answer {id, ok, result} with binary buffers, or {id, ok: false, error: {code, message}}. Questions are
+// put in lanes: a lane has at most one question under way and one waiting, the newest; a question it replaces is told so. That
+// bounds what a dragged pointer can pile up in a busy kernel, and nothing older can overwrite something newer.
+
+import { asUint8 } from "./bytes.js";
+
+/** A newer question took this one's place: not an error to show. */
+export class Superseded extends Error {}
+
+/** The other side answered with an error, or not at all. */
+export class RequestError extends Error {
+  /** @param {string} message @param {string} code */
+  constructor(message, code) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export const TIMEOUT_MS = 30_000;
+
+/**
+ * @param {any} model host model: send, on, off
+ * @param {{timeout_ms?: number}} [options]
+ */
+export function createRpc(model, options = {}) {
+  const timeout_ms = options.timeout_ms ?? TIMEOUT_MS;
+  const prefix = Math.random().toString(36).slice(2, 8);
+  let count = 0;
+  /** @type {Map<string, any>} questions under way, by id */
+  const open = new Map();
+  /** @type {Map<string, {busy: boolean, next: any}>} */
+  const lanes = new Map();
+
+  const listen = (/** @type {any} */ content, /** @type {any[]} */ buffers) => {
+    const question = content && open.get(content.id);
+    if (!question) return;
+    finish(question);
+    if (content.ok) question.resolve({ result: content.result, buffers: (buffers || []).map(asUint8) });
+    else question.reject(new RequestError(content.error?.message ?? "the request failed", content.error?.code ?? "unknown"));
+    advance(question.lane);
+  };
+  model.on("msg:custom", listen);
+
+  function finish(/** @type {any} */ question) {
+    clearTimeout(question.timer);
+    open.delete(question.id);
+  }
+
+  function advance(/** @type {string} */ name) {
+    const lane = lanes.get(name);
+    if (!lane) return;
+    const next = lane.next;
+    lane.next = null;
+    lane.busy = Boolean(next);
+    if (next) put(next);
+  }
+
+  function put(/** @type {any} */ question) {
+    open.set(question.id, question);
+    question.timer = setTimeout(() => {
+      finish(question);
+      question.reject(new RequestError("no answer from Python: is the kernel busy, or gone? Run the cell again.", "timeout"));
+      advance(question.lane);
+    }, timeout_ms);
+    model.send({ id: question.id, verb: question.verb, args: question.args });
+  }
+
+  return {
+    /**
+     * Ask; the promise gives {result, buffers: Uint8Array[]}, or is rejected with Superseded or RequestError.
+     * @param {string} verb @param {Record<string, any>} args @param {string} [name] lane, the verb unless given
+     * @returns {Promise<{result: any, buffers: Uint8Array[]}>}
+     */
+    ask(verb, args, name = verb) {
+      return new Promise((resolve, reject) => {
+        count += 1;
+        const question = { id: `${prefix}-${count}`, verb, args, lane: name, resolve, reject, timer: undefined };
+        const lane = lanes.get(name) ?? { busy: false, next: null };
+        lanes.set(name, lane);
+        if (!lane.busy) {
+          lane.busy = true;
+          put(question);
+          return;
+        }
+        lane.next?.reject(new Superseded());
+        lane.next = question;
+      });
+    },
+    /** Stop listening and drop what is under way. */
+    dispose() {
+      model.off("msg:custom", listen);
+      for (const question of open.values()) clearTimeout(question.timer);
+      open.clear();
+      lanes.clear();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+"""The notebook side of the routing map: traits, answers, and the display with its static twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.captures import Capture
+from workbench.errors import SelectionError
+from workbench.routing import check_cell, check_range
+from workbench.routing_views import answer
+from workbench.routing_windows import METRICS, STATS, Metric
+
+from . import _picture, css, esm, traits, twin_html
+
+
+class RoutingMap(anywidget.AnyWidget):
+    """Map of a capture's routing.
+
+    Parameters
+    ----------
+    capture : Capture
+        With routing.
+    selection : (int, int) or None
+        Tokens shown above, stop excluded.
+    cell : (int, int) or None
+        Chosen layer (the model's index) and expert.
+    metric : {"entropy", "sink", "expert"}
+        What colours the tokens.
+
+    Examples
+    --------
+    >>> m = RoutingMap(cap, selection=(120, 180))      # doctest: +SKIP
+    >>> m.selection, m.cell                            # doctest: +SKIP
+    ([120, 180], [])
+    """
+
+    _esm = esm()
+    _css = css()
+
+    meta = traitlets.Dict().tag(sync=True)
+    """Sizes, layers, limits, spans and parts."""
+    share = traitlets.Bytes().tag(sync=True)
+    """float32 (l,e): share of each layer's weight."""
+    chosen = traitlets.Bytes().tag(sync=True)
+    """float32 (l,e): share of the tokens that chose the expert."""
+    sink = traitlets.Bytes().tag(sync=True)
+    """float32 (l,s)."""
+    entropy = traitlets.Bytes().tag(sync=True)
+    sink_mass = traitlets.Bytes().tag(sync=True)
+    """uint8 (l,b): overview strips."""
+    palette = traitlets.Bytes().tag(sync=True)
+    """256 × RGB."""
+    metric = traitlets.Enum(METRICS, default_value="entropy").tag(sync=True)
+    stat = traitlets.Enum(STATS, default_value="mean").tag(sync=True)
+    """What a bucket of several tokens shows."""
+    selection = traitlets.List(traitlets.Int()).tag(sync=True)
+    """Chosen tokens: [start, stop), or empty."""
+    cell = traitlets.List(traitlets.Int()).tag(sync=True)
+    """Chosen [layer, expert], or empty."""
+    window = traitlets.List(traitlets.Int()).tag(sync=True)
+    """Tokens in view: [start, stop)."""
+
+    def __init__(
+        self, capture: Capture, *, selection: tuple[int, int] | None = None, cell: tuple[int, int] | None = None,
+        metric: Metric = "entropy",
+    ) -> None:  # fmt: skip
+        if not isinstance(capture, Capture):
+            raise TypeError(f"RoutingMap takes a Capture (eng.capture(…) or Capture.load(…)), not {type(capture).__name__}")
+        self.capture = capture
+        state = traits(capture)
+        state.update(selection=list(selection or ()), cell=list(cell or ()), metric="expert" if cell else metric)
+        super().__init__(**state)
+        self.on_msg(self._asked)
+
+    @traitlets.validate("selection", "window")
+    def _check_range(self, proposal: dict[str, Any]) -> list[int]:
+        value = list(proposal["value"])
+        if value:
+            if len(value) != 2:
+                raise SelectionError(f"a token range is [start, stop], not {value}")
+            check_range(self.capture.routing, value[0], value[1])
+        return value
+
+    @traitlets.validate("cell")
+    def _check_cell(self, proposal: dict[str, Any]) -> list[int]:
+        value = list(proposal["value"])
+        if value:
+            if len(value) != 2:
+                raise SelectionError(f"a cell is [layer, expert], not {value}")
+            check_cell(self.capture.routing, value[0], value[1])
+        return value
+
+    def snapshot(self) -> bytes:
+        """The static picture as PNG bytes, as a saved notebook shows it."""
+        return _picture(self.capture)
+
+    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        reply, buffers = answer(self.capture, content)
+        self.send(reply, buffers)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        made = super()._repr_mimebundle_(**options)
+        if made is None:
+            return None
+        data, metadata = made
+        data["text/html"] = twin_html(self.capture)
+        data["text/plain"] = repr(self)
+        return data, metadata
+
+    def _ipython_display_(self) -> None:
+        """Show the widget, and beside it the twin: front ends prefer a widget's place even when nothing can fill it."""
+        from IPython.display import display
+
+        made = self._repr_mimebundle_()
+        if made is None:
+            return
+        data, metadata = made
+        twin = data.pop("text/html")
+        display(data, metadata=metadata, raw=True)
+        display({"text/html": twin, "text/plain": repr(self)}, raw=True)
+
+    def __repr__(self) -> str:
+        chosen = [f"tokens {self.selection[0]} to {self.selection[1] - 1}"] if self.selection else []
+        chosen += [f"layer {self.cell[0]}, expert {self.cell[1]}"] if self.cell else []
+        return f"RoutingMap({self.capture!r}{', ' if chosen else ''}{', '.join(chosen)})"
