@@ -81,7 +81,7 @@ def _sinks(axes: Axes, windows: RoutingWindows) -> None:
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the weight", color=MUTED, fontsize=8)
     axes.set_title("Sinks", loc="left", fontsize=9, color=INK)
-    axes.legend(frameon=False, fontsize=7, loc="lower right", labelcolor=MUTED, fontsize=8)
+    axes.legend(frameon=False, fontsize=7, loc="lower right", labelcolor=MUTED)
     _quiet(axes)
 
 
