@@ -75,7 +75,7 @@ def find_unsupported(values: Any, unsupported: Mapping[str, str]) -> str | None:
     if not isinstance(values, dict):
         return None
     for key, value in values.items():
-        if key in unsupported and value not in (None, False):
+        if key in unsupported and value is not None and value is not False:
             return f"{key!r} is not supported by this engine: {unsupported[key]}. Leave it out."
     nested = (values[key] for key in ("sampling_params", "vllm_xargs", "extra_body") if key in values)
     return next((found for value in nested if (found := find_unsupported(value, unsupported))), None)

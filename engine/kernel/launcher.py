@@ -107,7 +107,7 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
 
     _refuse_unsupported(settings)
     words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
-    parser = make_arg_parser(FlexibleArgumentParser(exit_on_error=False))
+    parser = make_arg_parser(FlexibleArgumentParser())
 
     def refuse(message: str) -> Any:
         raise EngineStartError(f"vLLM refuses the recipe's options: {message}", recipe=settings.recipe)

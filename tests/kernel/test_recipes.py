@@ -1,0 +1,70 @@
+"""Recipes: their form here, their options by the installed vLLM's own parser."""
+
+import pytest
+
+from engine import recipes
+from engine.errors import BadRequest, EngineStartError
+from engine.kernel.launcher import ALWAYS, parse_args
+from engine.protocol.presence import KernelSettings
+
+
+def settings(recipe: recipes.Recipe) -> KernelSettings:
+    return KernelSettings(
+        model=recipe.model, args=recipe.argv(), recipe=recipe.name, token="t" * 16, nonce="n", home="", run="", runtime=""
+    )
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_vllm_accepts_every_recipe(name: str) -> None:
+    recipe = recipes.load(name)
+    args = parse_args(settings(recipe), "some-folder")
+    assert args.block_size == 16, "every recipe states the block size that short convolutions are verified with"
+    assert args.worker_extension_cls == ALWAYS[1]
+    assert args.model == "some-folder"
+    assert args.enable_prompt_tokens_details
+
+
+@pytest.mark.parametrize("changes", [{"no-such-option": 1}, {"block_size": "many"}, {"dtype": "complex64"}])
+def test_an_option_that_vllm_does_not_take_is_named(changes) -> None:
+    recipe = recipes.load("demo").with_args(changes)
+    with pytest.raises(EngineStartError, match="vLLM refuses") as caught:
+        parse_args(settings(recipe), "some-folder")
+    assert str(next(iter(changes))).replace("_", "-") in caught.value.message.replace("_", "-")
+
+
+def test_an_option_without_kernels_here_is_refused_by_name() -> None:
+    recipe = recipes.load("demo").with_args({"speculative_config": {"method": "mtp", "num_speculative_tokens": 2}})
+    from engine.kernel.describe import unsupported_features
+
+    if "speculative_config" not in unsupported_features():
+        pytest.skip("this engine has the kernels")
+    with pytest.raises(EngineStartError, match="speculative"):
+        parse_args(settings(recipe), "some-folder")
+
+
+@pytest.mark.parametrize("name", ["nothing", "../demo", "", "nowhere.toml"])
+def test_an_unknown_recipe_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(BadRequest, match="demo"):
+        recipes.load(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = 1 2", "not a recipe"),
+        ("title = 't'", "model"),
+        ("title='t'\nmodel='m'\nspeed='high'", "speed"),
+        ("title='t'\nmodel='m'\n[args]\nport=1", "port"),
+        ("title='t'\nmodel='m'\n[env]\nA=1", "string"),
+    ],
+)
+def test_a_file_that_is_no_recipe_says_why(tmp_path, text: str, says: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(BadRequest, match=says):
+        recipes.load(path)
+
+
+def test_options_become_vllms_words() -> None:
+    recipe = recipes.Recipe(name="x", title="", model="m", args={"a": True, "b": False, "c": {"k": [1]}, "d": 2.5, "e": "s"})
+    assert recipe.argv() == ["--a", "--no-b", "--c", '{"k": [1]}', "--d", "2.5", "--e", "s"]
