@@ -45,11 +45,7 @@ def save(capture: Capture, path: str | Path) -> Path:
     CaptureFileError
         `path` exists and is not a capture, its parent does not exist, or the disk refuses.
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise CaptureFileError(f"no folder {target.parent}: make it first", path=str(target))
-    if target.exists() and _header(target) is None:
-        raise CaptureFileError(f"{target} exists and is not a saved capture: choose another name", path=str(target))
+    target = check_target(path)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             fresh = Path(scratch) / "new.zarr"
@@ -59,6 +55,22 @@ def save(capture: Capture, path: str | Path) -> Path:
             os.replace(fresh, target)
     except OSError as problem:
         raise CaptureFileError(f"cannot write {target}: {problem}", path=str(target)) from problem
+    return target
+
+
+def check_target(path: str | Path) -> Path:
+    """`path`, if a capture may be saved there; asked before the work of a capture starts.
+
+    Raises
+    ------
+    CaptureFileError
+        `path` exists and is not a capture, or its parent does not exist.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise CaptureFileError(f"no folder {target.parent}: make it first", path=str(target))
+    if target.exists() and _header(target) is None:
+        raise CaptureFileError(f"{target} exists and is not a saved capture: choose another name", path=str(target))
     return target
 
 

@@ -35,6 +35,9 @@ OVERVIEW_BUCKETS = 1_024
 """Buckets of the strips that come with the traits: first paint needs no question."""
 
 EXCERPT_TOKENS = 48
+TEXT_TOKENS = 64
+"""Windows of single tokens up to this long come with their texts: the strip has room to print them."""
+
 MISSING = 255
 """Strip value of a bucket without any written token; 0 to 254 span the metric's limits."""
 
@@ -60,7 +63,7 @@ def traits(capture: Capture, *, overview_buckets: int = OVERVIEW_BUCKETS) -> dic
         "entropy": _quantise(strips["entropy"], windows.limits["entropy"]),
         "sink_mass": _quantise(strips["sink"], windows.limits["sink"]),
         "palette": palettes.cividis_bytes(),
-        "metric": "entropy",
+        "metric": "sink",
         "stat": "mean",
         "selection": [],
         "cell": [],
@@ -122,6 +125,39 @@ def notices(capture: Capture) -> list[str]:
     return found
 
 
+STATIC_BYTES = 2_500_000
+"""Arrays above this are not embedded in a page: base64 adds a third, and a report stays under 5 MB."""
+
+
+def static_arrays(capture: Capture) -> dict[str, Any] | None:
+    """The whole routing for a page without Python, or None where it is too large.
+
+    Returns
+    -------
+    dict or None
+        ``expert`` (t,l,k) uint8, or uint16 when ``wide``; ``share`` (t,l,k) and ``sink`` (t,l,s) uint16, 65535 for 1; all bytes.
+        ``texts``: one string per token.
+    """
+    routing = capture.routing
+    sizes, wide = routing.sizes, routing.attrs["experts"] > 256
+    per_token = sizes["l"] * (sizes["k"] * (4 if wide else 3) + sizes["s"] * 2) + 8
+    if sizes["t"] * per_token > STATIC_BYTES:
+        return None
+    found = list(blocks(routing))
+    share, sink = (
+        b"".join(
+            np.round(np.nan_to_num(getattr(block, name) / block.total[..., None]) * 65_535).astype("<u2").tobytes()
+            for block in found
+        )
+        for name in ("weight", "sink")
+    )
+    expert = b"".join(block.expert.astype("<u2" if wide else np.uint8).tobytes() for block in found)
+    return {
+        "wide": wide, "expert": expert, "share": packed("weight"), "sink": packed("sink"),
+        "texts": [_text(capture, t) for t in range(sizes["t"])],
+    }  # fmt: skip
+
+
 def _strip(
     capture: Capture, windows: RoutingWindows, *, metric: Any, start: int, stop: int, buckets: int, stat: Any = "mean",
     layer: int | None = None, expert: int | None = None,
@@ -129,6 +165,8 @@ def _strip(
     strip = windows.strip(metric, int(start), int(stop), int(buckets), stat=stat, layer=layer, expert=expert)
     rows, count = strip.values.shape
     result = {"metric": metric, "stat": stat, "start": strip.start, "width": strip.width_tokens, "buckets": count, "rows": rows}
+    if strip.width_tokens == 1 and count <= TEXT_TOKENS:
+        result["texts"] = [_text(capture, t) for t in range(strip.start, strip.start + count)]
     return result, [_quantise(strip, windows.limits[metric])]
 
 
@@ -142,13 +180,11 @@ def _range(capture: Capture, windows: RoutingWindows, *, start: int, stop: int) 
 def _token(capture: Capture, windows: RoutingWindows, *, t: int) -> tuple[dict[str, Any], list[bytes]]:
     t, _ = check_range(capture.routing, int(t), int(t) + 1)
     block: Block = next(blocks(capture.routing, t, t + 1))
-    span = span_at(capture.spans, t)
-    text = "" if span.modality in ("image", "audio") else token_text(int(capture.token_ids[t]))
     total = block.total[0][:, None]
     result = {
         "t": t,
         "id": int(capture.token_ids[t]),
-        "text": text,
+        "text": _text(capture, t),
         "entropy_bits": [_number(v) for v in entropy_bits(block.weight)[0]],
         "sink_mass": [_number(v) for v in sink_mass(block)[0]],
     }
@@ -218,6 +254,12 @@ def _load(windows: RoutingWindows, start: int, stop: int) -> tuple[bytes, bytes,
     with np.errstate(divide="ignore", invalid="ignore"):
         chosen = found["count"].values / found["tokens"].values[:, None]
     return _f32(found["share"].values), _f32(chosen), _f32(found["sink"].values)
+
+
+def _text(capture: Capture, t: int) -> str:
+    """Text of one token; a patch or an audio frame has none."""
+    media = span_at(capture.spans, t).modality in ("image", "audio")
+    return "" if media else token_text(int(capture.token_ids[t]))
 
 
 def _excerpt(capture: Capture, start: int, stop: int) -> str:

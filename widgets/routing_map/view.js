@@ -13,7 +13,7 @@ import { createHeat } from "./heat.js";
 import { createStrip } from "./strip.js";
 import { createTables } from "./table.js";
 
-const METRIC_WORDS = { entropy: "Entropy of the chosen experts", sink: "Sink share", expert: "Share of the chosen expert" };
+const METRIC_WORDS = { entropy: "Entropy", sink: "Sink share", expert: "Share of the chosen expert" };
 const IDLE = "Point at an expert or a token, or move with the arrow keys.";
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */

@@ -53,7 +53,7 @@ class RoutingMap(anywidget.AnyWidget):
     """uint8 (l,b): overview strips."""
     palette = traitlets.Bytes().tag(sync=True)
     """256 × RGB."""
-    metric = traitlets.Enum(METRICS, default_value="entropy").tag(sync=True)
+    metric = traitlets.Enum(METRICS, default_value="sink").tag(sync=True)
     stat = traitlets.Enum(STATS, default_value="mean").tag(sync=True)
     """What a bucket of several tokens shows."""
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
@@ -65,7 +65,7 @@ class RoutingMap(anywidget.AnyWidget):
 
     def __init__(
         self, capture: Capture, *, selection: tuple[int, int] | None = None, cell: tuple[int, int] | None = None,
-        metric: Metric = "entropy",
+        metric: Metric = "sink",
     ) -> None:  # fmt: skip
         if not isinstance(capture, Capture):
             raise TypeError(f"RoutingMap takes a Capture (eng.capture(…) or Capture.load(…)), not {type(capture).__name__}")

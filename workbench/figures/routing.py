@@ -26,7 +26,7 @@ BUCKETS = 1_200
 LABELS = {"entropy": "Entropy, bit", "sink": "Sink share"}
 
 
-def routing_map(capture: Capture, *, metric: Metric = "entropy", width_in: float = 9.0) -> Figure:
+def routing_map(capture: Capture, *, metric: Metric = "sink", width_in: float = 9.0) -> Figure:
     """Load and strip in one figure.
 
     Parameters
