@@ -144,13 +144,11 @@ def static_arrays(capture: Capture) -> dict[str, Any] | None:
     if sizes["t"] * per_token > STATIC_BYTES:
         return None
     found = list(blocks(routing))
-    share, sink = (
-        b"".join(
-            np.round(np.nan_to_num(getattr(block, name) / block.total[..., None]) * 65_535).astype("<u2").tobytes()
-            for block in found
-        )
-        for name in ("weight", "sink")
-    )
+
+    def packed(name: str) -> bytes:
+        shares = (np.nan_to_num(getattr(block, name) / block.total[..., None]) for block in found)
+        return b"".join(np.round(part * 65_535).astype("<u2").tobytes() for part in shares)
+
     expert = b"".join(block.expert.astype("<u2" if wide else np.uint8).tobytes() for block in found)
     return {
         "wide": wide, "expert": expert, "share": packed("weight"), "sink": packed("sink"),

@@ -91,7 +91,7 @@ class RoutingWindows:
         base = 1 if self.tokens <= SMALL_TOKENS else COARSE_BASE
         self._counts: list[NDArray[np.uint16]] = []
         self._sums: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]] = []
-        self._quantiles: list[NDArray[np.float64]] = []
+        self._quantiles: list[np.ndarray] = []
         self._share = 0.0
         both = build(self._pass(), base=base)
         n_l = len(self.layers)
@@ -150,12 +150,13 @@ class RoutingWindows:
         if last <= first:
             return load(self.routing, start=start, stop=stop)
         sizes = (1, len(self.layers), self.experts, self.sinks)
-        count = np.sum(self._counts[first:last], axis=0, dtype=np.int64)
-        share, sink, tokens = (np.sum([item[i] for item in self._sums[first:last]], axis=0, dtype=np.float64) for i in range(3))
+        sums: list[np.ndarray] = [np.sum(self._counts[first:last], axis=0, dtype=np.int64)]
+        sums += [np.sum([item[i] for item in self._sums[first:last]], axis=0, dtype=np.float64) for i in range(3)]
         for low, high in ((start, first * LOAD_TOKENS), (last * LOAD_TOKENS, stop)):
             for block in blocks(self.routing, low, high) if low < high else ():
                 more = accumulate(block, np.zeros(len(block.expert), np.int64), sizes)
-                count, share, sink, tokens = (held + new[0] for held, new in zip((count, share, sink, tokens), more, strict=True))
+                sums = [held + new[0] for held, new in zip(sums, more, strict=True)]
+        count, share, sink, tokens = sums
         arrays = (count[None], share[None], sink[None], np.asarray(tokens, np.int64)[None])
         return load_dataset(*arrays, self.routing, ["all"]).isel(group=0, drop=True)
 
