@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,9 +208,9 @@ def accumulate(
     cells = (rows[..., None] * n_e + block.expert).ravel()
     chosen = np.broadcast_to(written[..., None], block.expert.shape).ravel()
     count = np.bincount(cells, weights=chosen, minlength=n_g * n_l * n_e).astype(np.int64)
-    share = np.bincount(cells, weights=(block.weight * scale[..., None]).ravel(), minlength=n_g * n_l * n_e)
+    share: NDArray[Any] = np.bincount(cells, weights=(block.weight * scale[..., None]).ravel(), minlength=n_g * n_l * n_e)
     sink_cells = (rows[..., None] * n_s + np.arange(n_s)).ravel()
-    sink = np.bincount(sink_cells, weights=(block.sink * scale[..., None]).ravel(), minlength=n_g * n_l * n_s)
+    sink: NDArray[Any] = np.bincount(sink_cells, weights=(block.sink * scale[..., None]).ravel(), minlength=n_g * n_l * n_s)
     tokens = np.bincount(rows.ravel(), weights=written.ravel(), minlength=n_g * n_l).astype(np.int64)
     return count.reshape(n_g, n_l, n_e), share.reshape(n_g, n_l, n_e), sink.reshape(n_g, n_l, n_s), tokens.reshape(n_g, n_l)
 

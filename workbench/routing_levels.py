@@ -49,13 +49,13 @@ class Level:
             raise ValueError(f"a merge by {factor} must start at a multiple of it, not at {start}")
         edges = np.arange(start, stop, factor)
         if not len(edges):
-            return Level(self.width * factor, *(array[:0] for array in (self.total, self.count, self.largest, self.where)))
+            return Level(self.width * factor, self.total[:0], self.count[:0], self.largest[:0], self.where[:0])
         edges -= start
         total, count = self.total[start:stop], self.count[start:stop]
         largest, where = self.largest[start:stop], self.where[start:stop]
         best = np.maximum.reduceat(largest, edges)
         # The first token that has the maximum: other buckets' candidates are masked out before the minimum.
-        reach = np.repeat(best, np.diff([*edges, len(largest)]), axis=0)
+        reach = np.repeat(best, np.diff(edges, append=len(largest)), axis=0)
         far = np.iinfo(np.int64).max
         first = np.minimum.reduceat(np.where((largest == reach) & (where >= 0), where, far), edges)
         return Level(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +150,7 @@ class RoutingWindows:
         if last <= first:
             return load(self.routing, start=start, stop=stop)
         sizes = (1, len(self.layers), self.experts, self.sinks)
-        sums: list[np.ndarray] = [np.sum(self._counts[first:last], axis=0, dtype=np.int64)]
+        sums: list[Any] = [np.sum(self._counts[first:last], axis=0, dtype=np.int64)]
         sums += [np.sum([item[i] for item in self._sums[first:last]], axis=0, dtype=np.float64) for i in range(3)]
         for low, high in ((start, first * LOAD_TOKENS), (last * LOAD_TOKENS, stop)):
             for block in blocks(self.routing, low, high) if low < high else ():

@@ -24,8 +24,8 @@ def svg(figure: Figure) -> bytes:
         return _written(figure, "svg")
 
 
-def _written(figure: Figure, kind: str, **options: int) -> bytes:
+def _written(figure: Figure, kind: str, *, dpi: int = 72) -> bytes:
     file = io.BytesIO()
     # No creation date: the same capture gives the same bytes.
-    figure.savefig(file, format=kind, metadata={"Software": None} if kind == "png" else {"Date": None}, **options)
+    figure.savefig(file, format=kind, dpi=dpi, metadata={"Software": None} if kind == "png" else {"Date": None})
     return file.getvalue()
