@@ -1,8 +1,8 @@
 """The engine as Python sees it: generate, stream, capture, status, stop; each with an asynchronous twin where it waits.
 
-An :class:`Engine` is a client. It holds no process: closing a notebook leaves the engine running, several may share it. What it is
-given is a rendered context, or anything with ``.render(info)``. Lifetimes: it remembers the last contexts it sent, for shorter uploads
-and for capturing a reply; nothing else.
+An :class:`Engine` is a client. It holds no process: closing a notebook leaves the engine running, several may share it. What it
+is given is a rendered context, or anything with ``.render(info)``. Lifetimes: it remembers the last contexts it sent, for
+shorter uploads and for capturing a reply; nothing else.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Engine:
         return f"Engine({self.info.model} at {self.url}, {self.info.limits.context_tokens:,} tokens)"
 
     def generate(
-        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0,
-        seed: int | None = None, logprobs: int | None = None,
+        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None,
     ) -> Reply:  # fmt: skip
         """One whole answer.
 
@@ -89,8 +89,8 @@ class Engine:
         return blocking(self._answer(context, options))
 
     def stream(
-        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0,
-        seed: int | None = None, logprobs: int | None = None,
+        self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None,
     ) -> Iterator[Event]:  # fmt: skip
         """Events of an answer as they come, Done last. Leaving the loop aborts the request. See :meth:`generate`."""
         options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)

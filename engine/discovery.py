@@ -1,8 +1,9 @@
 """Which engines are running: presence files, and asking.
 
-A file is a claim, the probe decides: an engine is running when it answers with the nonce of the file. A stale file is removed only
-when the address refuses the connection and the file was written by this machine since its last boot; on a shared home the engine may
-live on another machine. ``INKLING_ENGINE_URL`` and ``INKLING_ENGINE_TOKEN`` name an engine outright. Lifetimes: nothing is remembered.
+A file is a claim, the probe decides: an engine is running when it answers with the nonce of the file. A stale file is removed
+only when the address refuses the connection and the file was written by this machine since its last boot; on a shared home the
+engine may live on another machine. ``INKLING_ENGINE_URL`` and ``INKLING_ENGINE_TOKEN`` name an engine outright. Lifetimes:
+nothing is remembered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A plain vLLM server seen as an engine: chat and streaming work, internals say why they do not.
 
-Nothing of ours runs there. A context is sent as OpenAI chat messages (``.chat_request()``), so the server renders it; what a server
-renders cannot be checked against what was shown. A part that spells a control token out is refused, because such a server would take
-it for one. Rendered ids without media go to ``/v1/completions`` as they are.
+Nothing of ours runs there. A context is sent as OpenAI chat messages (``.chat_request()``), so the server renders it; what a
+server renders cannot be checked against what was shown. A part that spells a control token out is refused, because such a
+server would take it for one. Rendered ids without media go to ``/v1/completions`` as they are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class PlainServer:
             token_ids=np.asarray(answer.token_ids, dtype=np.uint32), usage=answer.usage,
             timings=Timings(first_token_s=(first or now) - began, total_s=now - began),
             finish_reason="length" if answer.finish == "length" else "abort" if answer.finish == "abort" else "stop",
-            context=name, request_id=answer.request_id, notices=(notice,), provenance={"model": self._info.model, "url": self._connection.url},
+            context=name, request_id=answer.request_id, notices=(notice,),
+            provenance={"model": self._info.model, "url": self._connection.url},
         ))  # fmt: skip
 
     def _request(self, context: Any, options: Sampling) -> tuple[str, dict[str, Any], str, str]:

@@ -1,7 +1,8 @@
 """Starting a kernel: look before, spawn it detached, watch its steps, say why when it does not come up.
 
-One kernel per recipe and machine: a lock makes two starts at the same moment into one start and one attach. The child is a session of
-its own, so that neither Ctrl-C nor the end of this process reaches it; but whatever interrupts the waiting takes it down again.
+One kernel per recipe and machine: a lock makes two starts at the same moment into one start and one attach. The child is a
+session of its own, so that neither Ctrl-C nor the end of this process reaches it; but whatever interrupts the waiting takes it
+down again.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ def check_can_start(recipe: Recipe) -> None:
 
     if find_spec("vllm") is None:
         raise EngineStartError(
-            "vLLM is not installed in this Python environment: pip install 'inkling-workbench[cpu]' ([gpu] on a machine with GPUs), "
+            "vLLM is not installed in this Python environment: pip install 'inkling-workbench[cpu]' ([gpu] for GPUs), "
             "or attach to an engine elsewhere with engine.attach(url=…, token=…)"
         )
     free = available_memory_bytes()
     if free is not None and free < recipe.memory_bytes:
         raise EngineStartError(
-            f"recipe {recipe.name!r} needs {recipe.memory_bytes / 1e9:.1f} GB of free memory, {free / 1e9:.1f} GB are: end something, "
-            "for instance another engine ('inkling engine list')", needed_bytes=recipe.memory_bytes, free_bytes=free,
+            f"recipe {recipe.name!r} needs {recipe.memory_bytes / 1e9:.1f} GB of free memory, {free / 1e9:.1f} GB are: "
+            "end something, for instance another engine ('inkling engine list')", needed_bytes=recipe.memory_bytes, free_bytes=free,
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What every test may use: places of its own, and one engine for the whole run.
 
-No test touches the user's cache or Jupyter folders. To develop against an engine that is already running, set ``INKLING_ENGINE_URL`` and
-``INKLING_ENGINE_TOKEN``; it is left running.
+No test touches the user's cache or Jupyter folders. To develop against an engine that is already running, set
+``INKLING_ENGINE_URL`` and ``INKLING_ENGINE_TOKEN``; it is left running.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Blobs on disk: bytes under the hash of their content.
 
-Uploads stream to a temporary file and appear under their name only when complete and when the bytes have the hash they came with, so
-a reader never meets half a blob and a name never lies. Files are shared by every kernel of this user and outlive them. Knows nothing
-of what the bytes are.
+Uploads stream to a temporary file and appear under their name only when complete and when the bytes have the hash they came
+with, so a reader never meets half a blob and a name never lies. Files are shared by every kernel of this user and outlive them.
+Knows nothing of what the bytes are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rendered contexts on disk, and everything that is checked about one before it is kept.
 
-A context comes as a frame (:mod:`engine.protocol.wire`) that may leave out the ids it shares with a context already here; what is kept
-is always whole. Its id is worked out again from the content, so equal contexts are one file, whoever sent them. Files outlive the
-kernel. This module knows no vLLM: limits, vocabulary and rule are handed in.
+A context comes as a frame (:mod:`engine.protocol.wire`) that may leave out the ids it shares with a context already here; what
+is kept is always whole. Its id is worked out again from the content, so equal contexts are one file, whoever sent them. Files
+outlive the kernel. This module knows no vLLM: limits, vocabulary and rule are handed in.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class ContextStore:
             raise BadRequest("an empty context: there is nothing to answer")
         if len(ids) >= bounds.limit_tokens:
             raise ContextTooLong(
-                f"{len(ids):,} tokens; this engine takes {bounds.limit_tokens - 1:,} with room for one token of answer. Remove parts.",
+                f"{len(ids):,} tokens; this engine takes {bounds.limit_tokens - 1:,} with room for an answer: remove parts",
                 tokens=len(ids), limit_tokens=bounds.limit_tokens,
             )  # fmt: skip
         if int(ids.max()) >= bounds.vocabulary:
@@ -149,7 +149,7 @@ class ContextStore:
             raise BadRequest("a context's content does not have the id it came with: render and send it again", context=context.id)
         if any(item.kind == "image" for item in context.media) and context.image_rule != bounds.image_rule:
             raise RenderMismatch(
-                f"images were counted by the rule {context.image_rule.id}, this engine runs {bounds.image_rule.id}: render for this engine",
+                f"images were counted by the rule {context.image_rule.id}, this engine runs {bounds.image_rule.id}: render again",
                 given=context.image_rule.id, engine=bounds.image_rule.id,
             )  # fmt: skip
         check_media(context, bounds)
@@ -176,8 +176,8 @@ def check_media(context: StoredContext, bounds: Bounds) -> None:
         found, meant = int((ids == marker).sum()), sum(item.kind == kind for item in context.media)
         if found != meant:
             raise RenderMismatch(
-                f"{found} {kind} markers in the tokens for {meant} {kind} items: vLLM would expand the wrong ones. A reply that wrote "
-                "the marker itself cannot be continued.", kind=kind, markers=found, items=meant,
+                f"{found} {kind} markers in the tokens for {meant} {kind} items: vLLM would expand the wrong ones. "
+                "A reply that wrote the marker itself cannot be continued.", kind=kind, markers=found, items=meant,
             )  # fmt: skip
 
 

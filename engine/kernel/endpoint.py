@@ -1,7 +1,7 @@
 """Our routes in vLLM's form for endpoint plugins: used by our own launcher, and mountable in a server that someone else starts.
 
-``vllm.endpoint_plugins`` wants an object with a name, the tasks it needs, and two hooks: one adds routes, one is given the engine. A
-server started without our launcher has no settings and no token of ours; it must bring its own guard.
+``vllm.endpoint_plugins`` wants an object with a name, the tasks it needs, and two hooks: one adds routes, one is given the
+engine. A server started without our launcher has no settings and no token of ours; it must bring its own guard.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One answer: a stored context to vLLM's engine and back as events.
 
-Before anything runs, vLLM's own renderer expands the media markers, and its ids are compared with the ones that were shown. While the
-prompt is computed the workers are asked how far they are, at most five times a second; afterwards tokens speak for themselves. A
-consumer that stops iterating aborts the request within a step. This module knows no HTTP.
+Before anything runs, vLLM's own renderer expands the media markers, and its ids are compared with the ones that were shown.
+While the prompt is computed the workers are asked how far they are, at most five times a second; afterwards tokens speak for
+themselves. A consumer that stops iterating aborts the request within a step. This module knows no HTTP.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def check_ids(context: StoredContext, ids: list[int]) -> None:
     differ = np.flatnonzero(given[:shared] != context.token_ids[:shared])
     at = int(differ[0]) if len(differ) else shared
     raise RenderMismatch(
-        f"vLLM would run other tokens than were shown: {len(given):,} instead of {len(context):,}, first difference at token {at:,}",
+        f"vLLM would run other tokens than were shown: {len(given):,} instead of {len(context):,}, first difference at {at:,}",
         context=context.id, t=at,
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Captures as jobs: one runs, the others wait their turn.
 
-A capture is one forced prefill of a stored context under a cache salt of its own, so that every token is computed and seen. The workers
-write the arrays into the job's folder; this module orders the steps, counts what was covered and writes the manifest. The newest
-captures are kept on disk, older ones make room. Nothing here knows what a seam records (:mod:`engine.kernel.worker`).
+A capture is one forced prefill of a stored context under a cache salt of its own, so that every token is computed and seen. The
+workers write the arrays into the job's folder; this module orders the steps, counts what was covered and writes the manifest.
+The newest captures are kept on disk, older ones make room. Nothing here knows what a seam records
+(:mod:`engine.kernel.worker`).
 """
 
 from __future__ import annotations
@@ -177,7 +178,8 @@ async def _capture(state: KernelState, job: _Job) -> CaptureManifest:
     request_id = f"capture-{job.id}"
     engine_input = await prepare(state, job.context, answer_tokens=1, cache_salt=request_id)
     spec = {
-        "id": job.id, "request_id": request_id, "folder": str(job.folder), "tokens": len(job.context), "seams": list(job.plan.seams()),
+        "id": job.id, "request_id": request_id, "folder": str(job.folder), "tokens": len(job.context),
+        "seams": list(job.plan.seams()),
     }  # fmt: skip
     job.activity = state.active[request_id] = Activity(request_id=request_id, kind="capture", total_tokens=len(job.context))
     (layout, *_) = await state.llm.collective_rpc("workbench_capture_begin", args=(spec,))

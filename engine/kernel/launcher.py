@@ -1,9 +1,9 @@
 """The kernel process: vLLM's engine and OpenAI routes, our routes beside them, the token around everything.
 
-Order: settings, environment, port (so that a taken one fails at once), vLLM, model, routes, presence file. It ends in one way only,
-whatever asked for it (SIGTERM, SIGINT, the shutdown route, the engine's death): running requests are aborted so that their clients
-hear of it, the server closes, vLLM's processes are joined, the presence file goes. uvicorn's own signal handling is switched off: it
-would re-raise the signal and leave vLLM's processes behind.
+Order: settings, environment, port (so that a taken one fails at once), vLLM, model, routes, presence file. It ends in one way
+only, whatever asked for it (SIGTERM, SIGINT, the shutdown route, the engine's death): running requests are aborted so that
+their clients hear of it, the server closes, vLLM's processes are joined, the presence file goes. uvicorn's own signal handling
+is switched off: it would re-raise the signal and leave vLLM's processes behind.
 
 Source of the surface used: vLLM 0.32 ``entrypoints/launchers``.
 """
@@ -80,18 +80,39 @@ def serve(settings: KernelSettings) -> None:
     except KeyboardInterrupt:
         steps.note("failed", error=EngineStartError("stopped while starting").to_json())
     except BaseException as problem:
-        steps.note("failed", error=EngineStartError(f"{type(problem).__name__}: {problem}").to_json())
+        steps.note("failed", error=EngineStartError(sentence(problem)).to_json())
         raise
 
 
 def resolve_model(settings: KernelSettings, steps: Steps) -> str:
     """Folder or name that vLLM loads."""
     if settings.model != "demo":
+        check_checkpoint(settings.model)
         return settings.model
     steps.note("unpacking the demo checkpoint")
     from .. import demo
 
     return str(demo.unpack())
+
+
+def check_checkpoint(model: str) -> None:
+    """Raise EngineStartError when `model` is a path, but not of a checkpoint; a name is left to vLLM."""
+    folder = Path(model)
+    if not folder.is_absolute() and not folder.exists():
+        return
+    wanted = ("config.json", "tokenizer.json", "*.safetensors")
+    missing = [name for name in wanted if not folder.is_dir() or next(folder.glob(name), None) is None]
+    if missing:
+        raise EngineStartError(f"{folder} is not a checkpoint: it has no {', no '.join(missing)}", folder=str(folder))
+
+
+def sentence(problem: BaseException) -> str:
+    """What went wrong in one line; pydantic's reports are reduced to their first message."""
+    from pydantic import ValidationError
+
+    text = problem.errors()[0]["msg"] if isinstance(problem, ValidationError) else f"{type(problem).__name__}: {problem}"
+    line = " ".join(text.split())
+    return line if len(line) <= 400 else f"{line[:397]}…"
 
 
 def parse_args(settings: KernelSettings, model: str) -> Any:

@@ -1,9 +1,9 @@
 """Sampled tokens to events: answer text, thinking and tool calls, told apart by token id.
 
-A model message is ``message_model``, an optional author name, a content kind, a payload and ``end_message``; the prompt already ends
-with ``message_model``. Only control tokens structure a reply: a model that spells one out in text keeps its text. Nothing is dropped
-silently. What does not follow the format is shown as text and noted, and a tool call is only called one when it ended and its JSON
-could be read; everything else keeps its raw text beside the reason. This module knows no engine and no HTTP.
+A model message is ``message_model``, an optional author name, a content kind, a payload and ``end_message``; the prompt already
+ends with ``message_model``. Only control tokens structure a reply: a model that spells one out in text keeps its text. Nothing
+is dropped silently. What does not follow the format is shown as text and noted, and a tool call is only called one when it
+ended and its JSON could be read; everything else keeps its raw text beside the reason. This module knows no engine and no HTTP.
 """
 
 from __future__ import annotations

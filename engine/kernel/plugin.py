@@ -1,8 +1,8 @@
 """vLLM plugin, loaded in every process vLLM starts: no engine process outlives its kernel.
 
-vLLM's engine core never notices that the API process was killed; it would keep the model in memory for ever. Linux can send a signal
-when a parent dies, so each child asks for that. Active only below our kernel, which names its process in the environment: a plain
-vLLM in the same Python environment is left alone.
+vLLM's engine core never notices that the API process was killed; it would keep the model in memory for ever. Linux can send a
+signal when a parent dies, so each child asks for that. Active only below our kernel, which names its process in the
+environment: a plain vLLM in the same Python environment is left alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The bytes each token stands for, and text from a stream of them that never splits a character.
 
-Inkling's tokenizer is byte-level: a character may be spread over several tokens, so a token has bytes, not text. The table comes from
-the checkpoint's own tokenizer, whose pieces spell every byte as one printable character (the alphabet GPT-2 brought in).
+Inkling's tokenizer is byte-level: a character may be spread over several tokens, so a token has bytes, not text. The table
+comes from the checkpoint's own tokenizer, whose pieces spell every byte as one printable character (the alphabet GPT-2 brought
+in).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def oracle(ids):
 
 
 def test_every_tokens_bytes_are_the_official_tokenizers(table: TokenBytes) -> None:
-    ordinary = [i for i in range(S("endoftext"))]
+    ordinary = range(S("endoftext"))
     assert [table[i] for i in ordinary] == [TML.decode_bytes([i]) for i in ordinary]
     assert all(table.is_special(i) for i in range(S("endoftext"), S("content_invoke_tool_text") + 1))
 
@@ -74,11 +74,12 @@ def test_streamed_text_is_the_text_and_every_piece_is_whole(table: TokenBytes, t
     assert [i for _, taken in pieces for i in taken] == ids
 
 
+arguments = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers() | st.text(max_size=8), max_size=3)
 blocks = st.lists(
     st.one_of(
         st.tuples(st.just("content_text"), st.text(min_size=1, max_size=20)),
         st.tuples(st.just("content_thinking"), st.text(min_size=1, max_size=20)),
-        st.tuples(st.just("call"), st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers() | st.text(max_size=8), max_size=3)),
+        st.tuples(st.just("call"), arguments),
     ),
     min_size=1, max_size=4,
 )  # fmt: skip
