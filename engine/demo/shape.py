@@ -105,6 +105,8 @@ class Shape:
             "architectures": ["InklingForConditionalGeneration"],
             "model_type": "inkling_mm_model",
             "dtype": "bfloat16",
+            # Without one, transformers takes an unknown tokenizer for an old Mistral's and warns that it is faulty.
+            "transformers_version": "5.16.0",
             "tie_word_embeddings": False,
             "eos_token_id": END_SAMPLING,
             "text_config": text,

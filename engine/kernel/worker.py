@@ -10,6 +10,8 @@ from typing import Any
 
 import engine.cpu
 
+from .seams import ArmedCapture, seams_table
+
 engine.cpu.install()
 
 
@@ -18,6 +20,7 @@ class WorkbenchWorker:
 
     model_runner: Any
     rank: int
+    _armed: ArmedCapture | None = None
 
     def workbench_progress(self) -> dict[str, list[int]]:
         """Computed and total prompt tokens of each request a worker has seen: ``{request id: [computed, prompt]}``.
@@ -51,7 +54,40 @@ class WorkbenchWorker:
                 "hidden": config.hidden_size,
                 "vocabulary": config.vocab_size,
             },
-            "seams": [],
+            "seams": seams_table(self.model_runner),
             "kernels": "torch" if engine.cpu.active() else "vllm",
             "dtype": str(self.model_runner.model_config.dtype).removeprefix("torch."),
         }
+
+    def workbench_capture_begin(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Arm a capture for the request that comes next; create its arrays.
+
+        Parameters
+        ----------
+        spec : dict
+            ``id``, ``request_id`` (matched as a prefix), ``folder`` (exists), ``tokens``, ``seams``.
+
+        Returns
+        -------
+        dict
+            ``arrays`` (dims, shape, dtype by name) and ``layers`` (model indices by seam); empty on ranks that do not write.
+
+        Raises
+        ------
+        RuntimeError
+            Another capture is armed.
+        ValueError
+            A seam that cannot fire here.
+        """
+        if self._armed is not None:
+            raise RuntimeError(f"capture {self._armed.id} is still armed; end it before {spec['id']} begins")
+        self._armed = ArmedCapture(self.model_runner, spec, writes=self.rank == 0)
+        return self._armed.layout()
+
+    def workbench_capture_end(self, id: str) -> dict[str, Any]:
+        """Disarm, flush and report: ``covered_tokens``, ``complete``, ``problems``. Harmless when nothing is armed."""
+        armed, self._armed = self._armed, None
+        if armed is None or armed.id != id:
+            self._armed = armed
+            return {"covered_tokens": 0, "complete": False, "problems": [f"capture {id} is not armed"]}
+        return armed.end()
