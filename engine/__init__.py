@@ -126,3 +126,7 @@ def __getattr__(name: str) -> Any:
 
         return Engine
     raise AttributeError(f"module 'engine' has no attribute {name!r}")
+
+
+def __dir__() -> builtins.list[str]:
+    return sorted({*globals(), *__all__})
