@@ -72,7 +72,7 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
     contexts, seen = [], Visit()
 
     def note_request(url: str) -> None:
-        if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|(data|blob|about):", url):
+        if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|(data|blob|about|file):", url):
             seen.outside.append(url)
 
     def visit(url: str | None = None, *, width: int = 1280, height: int = 900, **options: Any) -> Page:

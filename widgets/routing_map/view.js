@@ -47,6 +47,10 @@ export function render({ model, el, signal: hostSignal }) {
   const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
   const shown = element("span", { class: "ink-shown" });
   const clear = button("Show whole context", "Clear the selection", () => tell("selection", []), signal);
+  const toSelection = button("Selection", "Zoom to the selection", () => {
+    const range = selection();
+    if (range) strip.setView(range[0], range[1]);
+  }, signal);
   const heatLegend = createLegend(palette);
   const stripLegend = createLegend(palette);
   const heat = createHeat({ meta, palette, signal, onHover: readCell, onChoose: (at) => chooseCell(at) });
@@ -71,7 +75,7 @@ export function render({ model, el, signal: hostSignal }) {
       metricChoice.el, statChoice.el,
       element("span", { class: "ink-buttons" }, [
         button("−", "Zoom out", () => strip.zoom(2), signal), button("+", "Zoom in", () => strip.zoom(0.5), signal),
-        button("Selection", "Zoom to the selection", () => { const s = selection(); if (s) strip.setView(s[0], s[1]); }, signal),
+        toSelection,
         button("All", "Show all tokens", () => strip.setView(0, meta.tokens), signal),
       ]), stripLegend.el,
     ]),
@@ -102,6 +106,7 @@ export function render({ model, el, signal: hostSignal }) {
     const range = selection();
     shown.textContent = range ? `of ${tokens(range[0], range[1])} (${count(range[1] - range[0])})` : "of the whole context";
     clear.hidden = !range;
+    toSelection.disabled = !range;
     if (!tables.hidden) showTable(true);
   }
   function showTable(/** @type {boolean} */ on) {
@@ -245,6 +250,7 @@ export function render({ model, el, signal: hostSignal }) {
     const width = Math.max(320, Math.floor(chart.clientWidth || el.clientWidth));
     heat.resize(width);
     strip.resize(width);
+    hideTwin(el, true); // here, because a first size means that the element is in its page
   }
   const observer = new ResizeObserver(resize);
   observer.observe(el);
@@ -258,7 +264,6 @@ export function render({ model, el, signal: hostSignal }) {
   showStrip();
   fetchStrip();
   if (selection()) fetchRange();
-  hideTwin(el, true);
 
   const end = () => {
     ending.abort();

@@ -119,8 +119,9 @@ class RoutingMap(anywidget.AnyWidget):
             return
         data, metadata = made
         twin = data.pop("text/html")
-        display(data, metadata=metadata, raw=True)
+        # The twin first: it is there to be hidden when the live widget appears.
         display({"text/html": twin, "text/plain": repr(self)}, raw=True)
+        display(data, metadata=metadata, raw=True)
 
     def __repr__(self) -> str:
         chosen = [f"tokens {self.selection[0]} to {self.selection[1] - 1}"] if self.selection else []

@@ -1,0 +1,173 @@
+"""The routing map in a real browser: in JupyterLab with Python behind it, and alone in a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+from tests.fabricated_capture import capture, rendered
+from workbench import palettes, routing
+from workbench.reports import write_report
+
+pytestmark = pytest.mark.browser
+
+HEAT, STRIP, READOUT = (
+    ".ink-routing canvas[aria-roledescription='heat map']",
+    "[aria-roledescription='token strip']",
+    ".ink-readout",
+)
+
+PIXEL = """(canvas, [x, y]) => {
+  const ratio = canvas.width / canvas.clientWidth;
+  return [...canvas.getContext("2d").getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data].slice(0, 3);
+}"""
+
+
+@pytest.fixture(scope="module")
+def cap():
+    return capture(rendered(repeat=2))
+
+
+@pytest.fixture(scope="module")
+def notebook(cap, tmp_path_factory) -> Path:
+    """A notebook that opens the saved capture and shows its map."""
+    folder = tmp_path_factory.mktemp("map")
+    cap.save(folder / "run.zarr")
+    cells = [
+        f"from workbench import Capture\nfrom widgets import RoutingMap\ncap = Capture.load({str(folder / 'run.zarr')!r})",
+        "m = RoutingMap(cap)\nm",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}  # or JupyterLab asks
+    path = folder / "map.ipynb"
+    nbformat.write(book, path)
+    return path
+
+
+@pytest.fixture
+def page(lab, visit, notebook):
+    page = visit(width=1400, height=1000)
+    lab.open(page, notebook)
+    lab.run_all(page)
+    page.locator(STRIP).wait_for()
+    return page
+
+
+def eventually(lab, page, expression: str, wanted: str) -> None:
+    """Wait until Python sees it: widget messages and this question take different ways to the kernel."""
+    found = ""
+    for _ in range(50):
+        found = lab.python(page, f"print({expression})").strip()
+        if found == wanted:
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"{expression} is {found}, not {wanted}")
+
+
+def heat_cell(page, row: int, expert: int) -> tuple[float, float]:
+    """Middle of a cell in the heat map's own pixels (see heat.js: gutter 52, head 36, rows of 22 px for 5 layers)."""
+    width = page.locator(HEAT).evaluate("canvas => canvas.clientWidth")
+    cell = min(56, (width - 52 - 28 - max(96, min(200, width * 0.2))) / 16)
+    return 52 + (expert + 0.5) * cell, 36 + (row + 0.5) * 22
+
+
+def test_map_shows_what_was_captured_and_answers_keys_and_pointer(page, lab, cap, shoot):
+    load = routing.load(cap.routing)["share"].values
+    palette = np.frombuffer(palettes.cividis_bytes(), np.uint8).reshape(256, 3)
+    page.wait_for_timeout(300)
+    for row, expert in ((0, 3), (2, 9), (4, 15)):
+        found = page.locator(HEAT).evaluate(PIXEL, list(heat_cell(page, row, expert)))
+        expected = palette[round(load[row, expert] / load.max() * 254)]
+        # The palette index is rounded in float32 in the browser: a neighbouring colour is allowed.
+        assert np.abs(np.subtract(found, expected.astype(int))).max() <= 6
+    shoot(page, "routing-map-lab")
+
+    # Keys in the strip: the read-out names the token and its place, Enter selects, Python sees it.
+    page.locator(STRIP).focus()
+    page.keyboard.press("Home")
+    for _ in range(4):
+        page.keyboard.press("+")
+    audio = next(span for span in cap.spans if span.modality == "audio")
+    lab.python(page, f"m.window = [{audio.start - 2}, {audio.start + 10}]")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('.ink-readout strong')?.textContent.startsWith('Token')")
+    page.keyboard.press("Enter")
+    eventually(lab, page, "m.selection", str([len(cap) - 1, len(cap)]))
+    page.keyboard.press("Shift+ArrowLeft")
+    eventually(lab, page, "m.selection", str([len(cap) - 2, len(cap)]))
+    page.keyboard.press("Escape")
+    eventually(lab, page, "m.selection", "[]")
+
+    # Keys in the heat map: Enter chooses an expert, and the strip shows the tokens that use it.
+    page.locator(HEAT).focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    eventually(lab, page, "m.cell, m.metric", "[2, 2] expert")
+    share = load[1, 2] * 100
+    assert f"{share:.1f}" in page.locator(READOUT).inner_text() or f"{share:.0f}" in page.locator(READOUT).inner_text()
+    shoot(page, "routing-map-lab-expert")
+
+    # Python sets, the browser follows: the read-out gives the place in the recording.
+    lab.python(page, f"m.metric = 'sink'; m.selection = [{audio.start}, {audio.start + 4}]")
+    page.get_by_text("call.wav, 0.00 to 0.05 s").first.wait_for()
+    assert "call.wav, 0.15 to 0.20 s" in page.locator(READOUT).inner_text()
+
+    # The same numbers as a table.
+    page.get_by_role("button", name="Show the numbers as tables").click()
+    first = page.locator(".ink-tables tbody tr").first.inner_text()
+    assert first.startswith("Layer 1")
+    assert page.locator(".ink-routing table").count() == 2
+
+
+def test_a_live_map_hides_its_static_twin(page):
+    twin = page.locator("figure.inkling-twin img")
+    assert twin.count() == 1
+    assert not twin.is_visible()
+
+
+def test_a_wrong_question_is_answered_and_shown(page, lab):
+    """What Python refuses appears in the widget, not in a console."""
+    lab.python(page, "import workbench.routing_windows as w; w.METRICS = ('entropy',); m.stat = 'max'")
+    page.locator(".ink-problem").wait_for(state="visible")
+    assert "no strip of 'sink'" in page.locator(".ink-problem").inner_text()
+
+
+def test_a_saved_notebook_shows_the_twin_without_a_kernel(notebook, visit, tmp_path, shoot):
+    nbclient = pytest.importorskip("nbclient")
+    from nbconvert import HTMLExporter
+
+    book = nbformat.read(notebook, as_version=4)
+    nbclient.NotebookClient(book, timeout=120, store_widget_state=False).execute()
+    text, _ = HTMLExporter(template_name="basic").from_notebook_node(book)
+    (tmp_path / "book.html").write_text(text, encoding="utf-8")
+    assert len(json.dumps(book)) < 2_000_000
+    page = visit((tmp_path / "book.html").as_uri())
+    picture = page.locator("figure.inkling-twin img").first
+    assert picture.is_visible()
+    assert picture.evaluate("image => image.naturalWidth") > 600
+    shoot(page, "routing-map-twin")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 800), ("dark", 800)])
+def test_a_report_runs_alone(cap, visit, shoot, tmp_path, scheme, width):
+    path = write_report(tmp_path / "report.html", capture=cap)
+    page = visit(path.as_uri(), width=width, color_scheme=scheme)
+    page.locator(STRIP).wait_for()
+    page.locator(STRIP).focus()
+    page.keyboard.press("Home")
+    for _ in range(12):
+        page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    page.get_by_text("Token 1", exact=True).wait_for()
+    image = next(span for span in cap.spans if span.modality == "image")
+    box = page.locator(STRIP).bounding_box()
+    page.keyboard.press("0")
+    x = 52 + (image.start + image.stop) / 2 / len(cap) * (box["width"] - 64)
+    page.locator(STRIP).click(position={"x": x, "y": 22})  # on the part's band
+    page.get_by_text(f"of tokens {image.start} to {image.stop - 1}").wait_for()
+    assert "patch row 1 of 7, column 1 of 10" in page.locator(READOUT).inner_text()
+    shoot(page, f"report-{scheme}-{width}", full_page=True)
