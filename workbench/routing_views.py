@@ -262,7 +262,8 @@ def _text(capture: Capture, t: int) -> str:
 
 def _excerpt(capture: Capture, start: int, stop: int) -> str:
     """Text of a range; media tokens have none."""
-    return text_of(capture.token_ids[start:stop], limit_tokens=EXCERPT_TOKENS).strip()
+    text = text_of(capture.token_ids[start:stop], limit_tokens=EXCERPT_TOKENS).strip()
+    return "" if text == "…" else text
 
 
 def _quantise(strip: Strip, limits: tuple[float, float]) -> bytes:

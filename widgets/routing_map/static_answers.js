@@ -75,8 +75,9 @@ export function answers(meta, { expert, share, sink, texts }) {
       chosen[i] /= written[Math.floor(i / E)];
     }
     for (let i = 0; i < L * S; i += 1) sinks[i] /= written[Math.floor(i / S)];
-    const text = texts.slice(start, Math.min(stop, start + 48)).join("").trim() + (stop - start > 48 ? "…" : "");
-    return { result: { start, stop, text, entropy_bits: held ? bits / held : null }, buffers: [shares, chosen, sinks].map(bytes) };
+    const text = texts.slice(start, Math.min(stop, start + 48)).join("").trim();
+    const cut = text && stop - start > 48 ? "…" : "";
+    return { result: { start, stop, text: text + cut, entropy_bits: held ? bits / held : null }, buffers: [shares, chosen, sinks].map(bytes) };
   }
 
   function token(/** @type {any} */ { t }) {
