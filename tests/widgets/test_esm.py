@@ -57,7 +57,8 @@ def test_the_page_computes_what_python_computes(tmp_path):
     ] + [("range", {"start": 5, "stop": 77}), ("token", {"t": 12})]  # fmt: skip
     data = {
         "meta": traits(cap)["meta"], "questions": questions, "texts": arrays["texts"],
-        **{name: np.frombuffer(arrays[name], kind).tolist() for name, kind in dict(expert="u1", share="<u2", sink="<u2").items()},
+        "expert": np.frombuffer(arrays["expert"], "u1").tolist(),
+        "share": np.frombuffer(arrays["share"], "<u2").tolist(), "sink": np.frombuffer(arrays["sink"], "<u2").tolist(),
     }  # fmt: skip
     (tmp_path / "data.json").write_text(json.dumps(data))
     script = tmp_path / "script.mjs"
