@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.demo.train.dims import Dims
+from engine.demo.shape import Shape
 from engine.demo.train.moe import RoutedExperts
 
 NEG = float("-inf")
@@ -72,19 +72,19 @@ class ShortConv(nn.Module):
 class Attention(nn.Module):
     """Relative attention of one layer, local (`window` set) or global."""
 
-    def __init__(self, dims: Dims, *, is_global: bool):
+    def __init__(self, dims: Shape, *, is_global: bool):
         super().__init__()
         self.dims, self.is_global = dims, is_global
         h, width = dims.hidden, dims.heads * dims.head_dim
         self.q = nn.Linear(h, width, bias=False)
-        self.k = nn.Linear(h, dims.kv_width, bias=False)
-        self.v = nn.Linear(h, dims.kv_width, bias=False)
+        self.k = nn.Linear(h, dims.kv_heads * dims.head_dim, bias=False)
+        self.v = nn.Linear(h, dims.kv_heads * dims.head_dim, bias=False)
         self.r = nn.Linear(h, dims.heads * dims.d_rel, bias=False)
         self.o = nn.Linear(width, h, bias=False)
-        self.k_sconv = ShortConv(dims.kv_width, dims.conv)
-        self.v_sconv = ShortConv(dims.kv_width, dims.conv)
-        self.q_norm, self.k_norm = Norm(dims.head_dim, dims.eps), Norm(dims.head_dim, dims.eps)
-        self.bank = nn.Parameter(torch.zeros(dims.d_rel, dims.reach if is_global else dims.window))
+        self.k_sconv = ShortConv(dims.kv_heads * dims.head_dim, dims.conv_taps)
+        self.v_sconv = ShortConv(dims.kv_heads * dims.head_dim, dims.conv_taps)
+        self.q_norm, self.k_norm = Norm(dims.head_dim), Norm(dims.head_dim)
+        self.bank = nn.Parameter(torch.zeros(dims.d_rel, dims.extent if is_global else dims.window))
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend within each sequence of x [b, t, h]; t is at most one window or a multiple of it."""
@@ -100,10 +100,8 @@ class Attention(nn.Module):
             q, rel = q * tau, rel * tau
         q = q / d.head_dim
         group = d.heads // d.kv_heads
-        if not self.is_global and t > d.window:
-            out = _banded(q, k, v, rel, d.window, group)
-        else:
-            out = _full(q, k, v, rel, group)
+        banded = not self.is_global and t > d.window
+        out = _banded(q, k, v, rel, d.window, group) if banded else _full(q, k, v, rel, group)
         return self.o(out.transpose(1, 2).reshape(b, t, -1))
 
 
@@ -161,10 +159,10 @@ class DenseMLP(nn.Module):
 class RoutedMLP(nn.Module):
     """Sigmoid router, `top_k` routed experts chosen with a load-balancing bias, shared experts as sinks."""
 
-    def __init__(self, dims: Dims):
+    def __init__(self, dims: Shape):
         super().__init__()
         self.dims = dims
-        h, e, c, s = dims.hidden, dims.experts, dims.expert_width, dims.shared
+        h, e, c, s = dims.hidden, dims.experts, dims.expert_width, dims.sinks
         self.gate = nn.Parameter(torch.empty(e + s, h))
         self.global_scale = nn.Parameter(torch.ones(1))
         self.w13 = nn.Parameter(torch.empty(e, 2 * c, h))
@@ -183,18 +181,18 @@ class RoutedMLP(nn.Module):
         # The router stays fp32: near ties must not depend on autocast.
         with torch.autocast(flat.device.type, enabled=False):
             logits = flat.float() @ self.gate.t()
-        routed, shared = logits.split([d.experts, d.shared], dim=-1)
-        idx = torch.topk(routed.sigmoid() + self.bias, d.top_k, dim=-1).indices
+        routed, shared = logits.split([d.experts, d.sinks], dim=-1)
+        idx = torch.topk(routed.sigmoid() + self.bias, d.experts_per_token, dim=-1).indices
         if self.training:
             self.load += torch.bincount(idx.reshape(-1), minlength=d.experts)
         chosen = F.logsigmoid(torch.cat([routed.gather(-1, idx), shared], dim=-1))
         weights = torch.softmax(chosen, dim=-1) * (d.route_scale * self.global_scale)
         dtype = torch.get_autocast_dtype(flat.device.type) if torch.is_autocast_enabled(flat.device.type) else flat.dtype
         flat = flat.to(dtype)
-        out: Tensor = RoutedExperts.apply(flat, idx, weights[:, : d.top_k], self.w13, self.w2)  # type: ignore[assignment]
+        out: Tensor = RoutedExperts.apply(flat, idx, weights[:, : d.experts_per_token], self.w13, self.w2)  # type: ignore[assignment]
         gate = flat @ self.shared_gate.to(dtype).flatten(0, 1).t()
         up = flat @ self.shared_up.to(dtype).flatten(0, 1).t()
-        act = F.silu(gate) * up * weights[:, d.top_k :].repeat_interleave(d.expert_width, 1).to(dtype)
+        act = F.silu(gate) * up * weights[:, d.experts_per_token :].repeat_interleave(d.expert_width, 1).to(dtype)
         down = self.shared_down.to(dtype).transpose(0, 1).reshape(d.hidden, -1)
         return (out + act @ down.t()).view(x.shape)
 
@@ -208,11 +206,11 @@ class RoutedMLP(nn.Module):
 class Layer(nn.Module):
     """One Inkling layer: attention and MLP, each normed before, short-convolved after, added to the stream."""
 
-    def __init__(self, dims: Dims, *, is_global: bool, dense: bool):
+    def __init__(self, dims: Shape, *, is_global: bool, dense: bool):
         super().__init__()
-        self.attn_norm, self.mlp_norm = Norm(dims.hidden, dims.eps), Norm(dims.hidden, dims.eps)
+        self.attn_norm, self.mlp_norm = Norm(dims.hidden), Norm(dims.hidden)
         self.attn = Attention(dims, is_global=is_global)
-        self.attn_sconv, self.mlp_sconv = ShortConv(dims.hidden, dims.conv), ShortConv(dims.hidden, dims.conv)
+        self.attn_sconv, self.mlp_sconv = ShortConv(dims.hidden, dims.conv_taps), ShortConv(dims.hidden, dims.conv_taps)
         self.mlp = DenseMLP(dims.hidden, dims.dense_width) if dense else RoutedMLP(dims)
 
     def forward(self, x: Tensor) -> Tensor:

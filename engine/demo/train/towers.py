@@ -10,19 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.demo.train.dims import Dims
+from engine.demo.shape import Shape
 from engine.demo.train.layers import Norm
 
 
 class ImageTower(nn.Module):
-    """Two layers: 10 × 10 pixel blocks to `vision_widths[1]`, then all 16 blocks of both time slots to hidden."""
+    """Two layers: 10 × 10 pixel blocks to `vision_width`, then all 16 blocks of both time slots to hidden."""
 
-    def __init__(self, dims: Dims):
+    def __init__(self, dims: Shape):
         super().__init__()
-        pixels, width = dims.vision_widths
-        self.fold = dims.vision_fold
-        blocks = (dims.patch // self.fold) ** 2
-        self.first = nn.Linear(pixels, width, bias=False)
+        width = dims.vision_width
+        self.fold = dims.vision_block_px
+        blocks = (dims.patch_px // self.fold) ** 2
+        self.first = nn.Linear(3 * self.fold**2, width, bias=False)
         self.first_norm = Norm(width)
         self.last = nn.Linear(2 * blocks * width, dims.hidden, bias=False)
         self.norm = Norm(dims.hidden)
@@ -40,7 +40,7 @@ class ImageTower(nn.Module):
 class AudioTower(nn.Module):
     """dMel: one row per (bin, level), summed over bins, normed."""
 
-    def __init__(self, dims: Dims):
+    def __init__(self, dims: Shape):
         super().__init__()
         self.table = nn.Parameter(torch.empty(dims.mel_bins * dims.mel_levels, dims.hidden))
         self.norm = Norm(dims.hidden)

@@ -1,0 +1,115 @@
+"""The training loop: resumable, one process, one thread, fixed seeds.
+
+A run's folder holds ``state.pt`` (model, optimiser, position in the plan), replaced atomically every few minutes, and
+``log.jsonl``. Stopping at any time loses at most the steps since the last save.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+from torch.nn import functional as F
+
+from engine.demo.rows import spelled_rows
+from engine.demo.shape import Shape
+from engine.demo.train.batches import Batch, collate, fit
+from engine.demo.train.model import DemoModel
+from engine.demo.train.plan import Stage
+from engine.demo.train.skills import SKILLS
+from engine.demo.train.vocabulary import trained_ids
+
+WARM_UP_STEPS = 30
+
+
+def new_model(seed: int = 0) -> DemoModel:
+    """A fresh demo model at its structured start."""
+    torch.manual_seed(seed)
+    shape = Shape()
+    return DemoModel(shape, torch.from_numpy(spelled_rows(shape.hidden)), torch.tensor(trained_ids()))
+
+
+def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
+    """Weighted cross-entropy of the targets over the batch's candidates."""
+    stream = model.hidden(model.embed(batch.ids, batch.media))
+    logits = model.logits(stream.flatten(0, 1)[batch.at], batch.candidates)
+    return (F.cross_entropy(logits.float(), batch.target, reduction="none") * batch.weight).sum()
+
+
+@dataclass(slots=True)
+class Run:
+    """A training run in `folder`; call :meth:`train`."""
+
+    folder: Path
+    model: DemoModel
+    optimiser: torch.optim.Optimizer
+    done: dict[str, int]
+    step: int = 0
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """Start a run, or go on where `folder` stopped."""
+        model = new_model()
+        decayed = [p for p in model.parameters() if p.dim() > 1]
+        plain = [p for p in model.parameters() if p.dim() <= 1]
+        groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
+        run = cls(folder, model, torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=True), {})
+        if (path := folder / "state.pt").exists():
+            state = torch.load(path, weights_only=True)
+            model.load_state_dict(state["model"])
+            run.optimiser.load_state_dict(state["optimiser"])
+            run.done, run.step = state["done"], state["step"]
+        folder.mkdir(parents=True, exist_ok=True)
+        return run
+
+    def save(self) -> None:
+        """Write the state, all or nothing."""
+        state = {"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "done": self.done, "step": self.step}
+        partial = self.folder / "state.partial"
+        torch.save(state, partial)
+        os.replace(partial, self.folder / "state.pt")
+
+    def train(self, plan: tuple[Stage, ...], *, save_every_s: float = 120.0) -> None:
+        """Run every stage that is not done."""
+        saved = time.monotonic()
+        for stage in plan:
+            while self.done.get(stage.name, 0) < stage.tokens:
+                self._step(stage)
+                if time.monotonic() - saved > save_every_s:
+                    self.save()
+                    saved = time.monotonic()
+            self.save()
+
+    def _step(self, stage: Stage) -> None:
+        at = self.done.get(stage.name, 0) / stage.tokens
+        random = Random(f"{stage.name}/{self.step}")
+        size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
+        spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
+        names = random.choices(list(stage.mix), list(stage.mix.values()), k=max(1, stage.step_tokens // size))
+        chats = [fit(lambda n=n: SKILLS[n](random, size, spread=spread, plain=plain), size) for n in names]
+        batch = collate(chats, size, self.model.trained, random)
+        self.model.train()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = loss_of(self.model, batch)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        rate = (stage.rate[0] + (stage.rate[1] - stage.rate[0]) * at) * min(1.0, (self.step + 1) / WARM_UP_STEPS)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.model.balance(5e-3)
+        self.step += 1
+        self.done[stage.name] = self.done.get(stage.name, 0) + size * len(chats)
+        self._log(stage, size, float(loss.detach()), float(norm), rate)
+
+    def _log(self, stage: Stage, size: int, loss: float, norm: float, rate: float) -> None:
+        line = {"step": self.step, "stage": stage.name, "tokens": sum(self.done.values()), "size": size, "loss": round(loss, 4),
+                "norm": round(norm, 3), "rate": rate, "cpu_s": round(time.process_time(), 1)}  # fmt: skip
+        with (self.folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps(line) + "\n")

@@ -1,0 +1,138 @@
+"""The demo Inkling as a trainable model: rows, layers, towers, tied head, structured start.
+
+Vocabulary rows are fixed (drawn from spellings) except for the ids in `trained`. The head is the embedding times one trained vector
+per channel, so a word that training never showed can be copied. Logits are given for chosen positions over chosen candidate ids;
+export unties the two. Lifetimes: one model per run; frozen rows are shared, never written.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.demo.shape import Shape
+from engine.demo.train.layers import Attention, DenseMLP, Layer, Norm, RoutedMLP
+from engine.demo.train.towers import AudioTower, ImageTower
+
+
+class DemoModel(nn.Module):
+    """A small Inkling with tied rows.
+
+    Parameters
+    ----------
+    rows : Tensor
+        All vocabulary rows [v, h]; kept, not trained.
+    trained : Tensor
+        Ids whose rows are trained, sorted [n].
+    """
+
+    def __init__(self, shape: Shape, rows: Tensor, trained: Tensor):
+        super().__init__()
+        self.shape = shape
+        self.frozen, self.trained = rows, trained
+        self.slot = torch.full((rows.shape[0],), -1, dtype=torch.long)
+        self.slot[trained] = torch.arange(len(trained))
+        self.rows = nn.Parameter(rows[trained].clone())
+        self.head_scale = nn.Parameter(torch.ones(shape.hidden))
+        self.embed_norm, self.norm = Norm(shape.hidden), Norm(shape.hidden)
+        self.layers = nn.ModuleList(
+            Layer(shape, is_global=i not in shape.local_layers, dense=i < shape.dense_layers) for i in range(shape.layers)
+        )
+        self.image, self.audio = ImageTower(shape), AudioTower(shape)
+        _start(self)
+
+    def look_up(self, ids: Tensor) -> Tensor:
+        """Rows of `ids`, trained ones with gradient: [..., h]."""
+        slot = self.slot[ids]
+        fixed = slot < 0
+        return torch.where(fixed[..., None], self.frozen[ids], F.embedding(slot.clamp(min=0), self.rows))
+
+    def embed(self, ids: Tensor, media: list[tuple[int, int, Tensor]] | None = None) -> Tensor:
+        """Input of the first layer, [b, t, h].
+
+        Parameters
+        ----------
+        ids : Tensor
+            Token ids [b, t].
+        media : list of (batch index, start, features), optional
+            Patches [n, 40, 40, 3] or audio frames [n, 80] whose embeddings take the places from `start` on.
+        """
+        x = self.embed_norm(self.look_up(ids))
+        for dim, tower in ((4, self.image), (2, self.audio)):
+            mine = [item for item in media or [] if item[2].dim() == dim]
+            if not mine:
+                continue
+            features = tower(torch.cat([item[2] for item in mine]))
+            at_b = torch.cat([torch.full((len(f),), b) for b, _, f in mine])
+            at_t = torch.cat([torch.arange(start, start + len(f)) for _, start, f in mine])
+            x = x.index_put((at_b, at_t), features.to(x.dtype))
+        return x
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """Run the layers over embedded sequences; the stream before the final norm [b, t, h]."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def logits(self, stream: Tensor, candidates: Tensor) -> Tensor:
+        """Logits [n, c] of chosen positions of the stream [n, h] for candidate ids [c]."""
+        head = self.look_up(candidates) * self.head_scale
+        return self.norm(stream) @ head.t()
+
+    def balance(self, step: float) -> None:
+        """Move the routers' selection biases towards equal load."""
+        for layer in self.layers:
+            if isinstance(layer.mlp, RoutedMLP):
+                layer.mlp.balance(step)
+
+
+@torch.no_grad()
+def _start(model: DemoModel) -> None:
+    """Structured start: the first key/value head of every layer begins as an induction head, the global one also copies.
+
+    Its keys are those of the token before (short-conv taps) and its queries equal its keys, so a token attends to what followed
+    its earlier occurrences; in a global layer the value goes back to the stream. Everything else is small noise. A plain random
+    start does not find look-up in a million tokens.
+    """
+    shape, h = model.shape, model.shape.hidden
+    residual = 0.5 / math.sqrt(2 * shape.layers)
+    for layer in model.layers:
+        assert isinstance(layer, Layer)
+        for conv in (layer.attn_sconv, layer.mlp_sconv, layer.attn.k_sconv, layer.attn.v_sconv):
+            conv.weight.normal_(0, 0.02)
+        _start_attention(layer.attn, shape, residual)
+        mlp = layer.mlp
+        if isinstance(mlp, DenseMLP):
+            mlp.gate.weight.normal_(0, h**-0.5)
+            mlp.up.weight.normal_(0, h**-0.5)
+            mlp.down.weight.normal_(0, residual * shape.dense_width**-0.5)
+        elif isinstance(mlp, RoutedMLP):
+            mlp.gate.normal_(0, 0.02)
+            for into in (mlp.w13, mlp.shared_gate, mlp.shared_up):
+                into.normal_(0, h**-0.5)
+            for out in (mlp.w2, mlp.shared_down):
+                out.normal_(0, residual * shape.expert_width**-0.5)
+    width = model.image.first.weight.shape[1]
+    model.image.first.weight.normal_(0, width**-0.5)
+    model.image.last.weight.normal_(0, model.image.last.weight.shape[1] ** -0.5)
+    model.audio.table.normal_(0, shape.mel_bins**-0.5)
+
+
+def _start_attention(attn: Attention, shape: Shape, residual: float) -> None:
+    h, d = shape.hidden, shape.head_dim
+    group = shape.heads // shape.kv_heads
+    for linear in (attn.q, attn.k, attn.v, attn.r):
+        linear.weight.normal_(0, h**-0.5)
+    attn.o.weight.normal_(0, residual * h**-0.5)
+    attn.bank.normal_(0, 0.02)
+    for norm in (attn.q_norm, attn.k_norm):
+        norm.weight.fill_(d**0.25)
+    attn.k_sconv.weight[:d, -1] -= 1.0
+    attn.k_sconv.weight[:d, -2] += 1.0
+    for head in range(group):
+        attn.q.weight[head * d : (head + 1) * d] = attn.k.weight[:d]
+        if attn.is_global:
+            attn.o.weight[:, head * d : (head + 1) * d] = attn.v.weight[:d].t() / group

@@ -1,0 +1,41 @@
+"""The course of training as data: stages, each with a length in tokens, a mixture of skills and a learning rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stretch of training; pairs run linearly from the first to the second number over the stage.
+
+    Attributes
+    ----------
+    sizes : dict
+        Share of steps by sequence length in tokens.
+    mix : dict
+        Share of sequences by skill, see :mod:`engine.demo.train.skills`.
+    spread : pair
+        Share of the word pools in use.
+    plain : pair
+        Share of bare word pairs among look-up sequences.
+    """
+
+    name: str
+    tokens: int
+    rate: tuple[float, float]
+    sizes: dict[int, float]
+    mix: dict[str, float] = field(default_factory=lambda: {"lookup": 1.0})
+    spread: tuple[float, float] = (1.0, 1.0)
+    plain: tuple[float, float] = (0.1, 0.1)
+    step_tokens: int = 4096
+
+
+PLAN: tuple[Stage, ...] = (
+    Stage(name="find", tokens=1_800_000, rate=(3e-3, 3e-3),
+           sizes={128: 0.7, 256: 0.3}, spread=(0.02, 1.0), plain=(0.8, 0.15), step_tokens=2048),
+    Stage(name="read", tokens=3_500_000, rate=(3e-3, 1.5e-3),
+           sizes={128: 0.25, 256: 0.35, 512: 0.25, 1024: 0.15}, plain=(0.1, 0.05)),
+    Stage(name="longer", tokens=1_500_000, rate=(2e-3, 1.5e-3),
+           sizes={256: 0.4, 512: 0.35, 1024: 0.25}, plain=(0.05, 0.05)),
+)  # fmt: skip
