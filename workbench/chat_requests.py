@@ -20,7 +20,7 @@ from .rendering import Source
 
 
 def chat_request(context: Source, *, refuse_control: bool = True) -> dict[str, Any]:
-    """``messages``, ``reasoning_effort`` and, if any, ``tools``.
+    """``messages``, ``chat_template_kwargs`` and, if any, ``tools``: the body of ``/v1/chat/completions``, sampling options apart.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def chat_request(context: Source, *, refuse_control: bool = True) -> dict[str, A
     messages: list[dict[str, Any]] = [{"role": "system", "content": context.system}] if context.system else []
     for role, part in context.entries:
         messages.append(_message(role, part))
-    request: dict[str, Any] = {"messages": messages, "reasoning_effort": context.effort}
+    # The field reasoning_effort takes names only; the number goes where the renderer reads it.
+    request: dict[str, Any] = {"messages": messages, "chat_template_kwargs": {"reasoning_effort": context.effort}}
     if context.tools:
         request["tools"] = [
             {"type": tool["type"], "function": {key: tool[key] for key in ("name", "description", "parameters")}}

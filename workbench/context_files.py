@@ -1,7 +1,7 @@
 """Saved contexts: one zip file with everything in it.
 
-``context.json`` names the entries; texts, pictures, recordings and reply ids lie once each under ``blobs/``, by hash. Written next to
-its target and moved there, so a file is whole or not there. Every blob's hash is checked on loading; what does not match is
+``context.json`` names the entries; texts, pictures, recordings and reply ids lie once each under ``blobs/``, by hash. Written
+next to its target and moved there, so a file is whole or not there. Every blob's hash is checked on loading; what does not match is
 named, and :func:`load` can open the rest. The same context gives the same bytes.
 """
 

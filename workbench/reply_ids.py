@@ -21,28 +21,27 @@ RunKind = Literal["framing", "text", "thinking", "call"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring ids of one kind; `closes` is 1 when the run ends a message, and `author` names who wrote a content run."""
+    """Neighbouring ids of one kind; `closes` is 1 when the run ends a message."""
 
     kind: RunKind
     ids: NDArray[np.uint32]
     closes: int = 0
-    author: NDArray[np.uint32] | None = None
 
 
 def runs(ids: NDArray[np.uint32], framing: FramingIds) -> list[Run]:
-    """Split sampled ids into runs that join to exactly `ids`; names between role and kind count as framing.
+    """Split sampled ids into runs that join to exactly `ids`.
 
-    A run of framing ids ends behind every ``end_message``, so that each message keeps its own.
+    A name between role and kind is framing; text that no kind announces (a model that breaks the format) is text all the same. A
+    run of framing ids ends behind every ``end_message``, so that each message keeps its own.
     """
     kinds: dict[int, RunKind] = {
         framing.content_text: "text", framing.content_thinking: "thinking",
         framing.content_invoke_tool_json: "call", framing.content_invoke_tool_text: "call",
     }  # fmt: skip
-    special = np.flatnonzero(ids >= first_special_id())
+    special = np.flatnonzero(ids >= first_special_id()).tolist()
     found: list[Run] = []
-    state: RunKind = "framing"
+    state: RunKind | None = None
     frame_from = at = 0
-    author = ids[:0]
 
     def close_frame(stop: int, closes: int = 0) -> None:
         nonlocal frame_from
@@ -50,24 +49,16 @@ def runs(ids: NDArray[np.uint32], framing: FramingIds) -> list[Run]:
             found.append(Run("framing", ids[frame_from:stop], closes))
         frame_from = stop
 
-    for position in [*special.tolist(), len(ids)]:
-        if position > at:
-            if state == "framing":
-                author = ids[at:position]
-            else:
-                close_frame(at)
-                found.append(Run(state, ids[at:position], 0, author))
-                frame_from = position
-        if position == len(ids):
-            break
-        token = int(ids[position])
-        at = position + 1
-        state = kinds.get(token, "framing")
-        if token == framing.message_model:
-            author = ids[:0]
-        if token == framing.end_message:
-            close_frame(at, closes=1)
-            author = ids[:0]
+    for position in [*special, len(ids)]:
+        announced = position < len(ids) and int(ids[position]) in kinds
+        if position > at and (state is not None or not announced):
+            close_frame(at)
+            found.append(Run(state or "text", ids[at:position]))
+            frame_from = position
+        if position < len(ids):
+            state, at = kinds.get(int(ids[position])), position + 1
+            if ids[position] == framing.end_message:
+                close_frame(at, closes=1)
     close_frame(len(ids))
     return found
 
