@@ -38,6 +38,8 @@ class Shape:
         The first layers, whose MLP is dense.
     log_floor : int
         Position from which queries and biases of global layers grow: by ``1 + log_alpha·ln((t + 1)/log_floor)``.
+    vision_block_px, vision_width : int
+        First fold of the image tower. What Inkling's planner gives for two layers: other values do not load.
     mup : float
         Divisor of the logits.
     context : int

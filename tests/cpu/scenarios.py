@@ -1,0 +1,198 @@
+"""Run scenarios on one real vLLM engine and write down what it said; a process of its own per engine configuration.
+
+``python -m tests.cpu.scenarios <settings.json> <results.json>``: the settings name a checkpoint, engine arguments and scenarios.
+Token ids and log-probabilities come back as JSON, captured arrays stay in the given folder. No expectation is held here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# One process: the scheduler can then be told how to split a prompt while the engine runs.
+ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+
+GREEDY = {"temperature": 0.0, "max_tokens": 12, "logprobs": 1, "ignore_eos": True}
+
+
+def text_ids(tokens: int, seed: int = 0) -> list[int]:
+    """Random ordinary ids; all below the special ones."""
+    return np.random.default_rng(seed).integers(0, 199_998, tokens).tolist()
+
+
+def picture() -> Any:
+    """A small picture with no two equal patches."""
+    from PIL import Image
+
+    return Image.fromarray(np.random.default_rng(1).integers(0, 256, (50, 90, 3), dtype=np.uint8))
+
+
+def recording() -> np.ndarray:
+    """0.6 s of a rising tone at 16 kHz."""
+    t = np.arange(9_600) / 16_000
+    return (0.4 * np.sin(2 * np.pi * (300 + 900 * t) * t)).astype(np.float32)
+
+
+class Bench:
+    """An engine and how to ask it."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        from vllm import LLM
+
+        self.llm = LLM(
+            model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", enforce_eager=True,
+            max_num_seqs=4, kv_cache_memory_bytes=1 << 28, max_model_len=4096, max_logprobs=-1, **settings["engine"],
+        )  # fmt: skip
+        self.folder = Path(settings["folder"])
+        self._requests = 0
+        self.steps = 0
+
+    def run(
+        self, prompts: list[Any], *, salts: list[str] | None = None, names: list[str] | None = None, **sampling: Any
+    ) -> list[Any]:
+        """Outputs of prompts that run together; ids are prompts of their own."""
+        from vllm import SamplingParams
+
+        order = []
+        for index, prompt in enumerate(prompts):
+            self._requests += 1
+            name = names[index] if names else f"r{self._requests}"
+            prompt = dict(prompt) if isinstance(prompt, dict) else {"prompt_token_ids": prompt}
+            prompt["cache_salt"] = salts[index] if salts else f"alone-{self._requests}"
+            self.llm.llm_engine.add_request(name, prompt, SamplingParams(**(GREEDY | sampling)))
+            order.append(name)
+        done: dict[str, Any] = {}
+        self.steps = 0
+        while self.llm.llm_engine.has_unfinished_requests():
+            self.steps += 1
+            done |= {output.request_id: output for output in self.llm.llm_engine.step() if output.finished}
+        return [done[name] for name in order]
+
+    def split(self, tokens: int) -> None:
+        """Let no step take more than `tokens` tokens in all; 0 for what the engine was started with."""
+        scheduler = self.llm.llm_engine.engine_core.engine_core.scheduler
+        scheduler.max_num_scheduled_tokens = tokens or scheduler.scheduler_config.max_num_batched_tokens
+
+
+def said(output: Any) -> dict[str, Any]:
+    """Tokens and log-probabilities of an output as JSON values."""
+    answer = output.outputs[0]
+    found = {"ids": list(answer.token_ids), "cached": output.num_cached_tokens, "prompt": list(output.prompt_token_ids)}
+    if answer.logprobs:
+        found["logprobs"] = [step[token].logprob for step, token in zip(answer.logprobs, answer.token_ids, strict=True)]
+        found["top"] = [[[i, item.logprob] for i, item in step.items()] for step in answer.logprobs]
+    if output.prompt_logprobs:
+        found["prompt_logprobs"] = [
+            [step[token].logprob, step[token].rank]
+            for step, token in zip(output.prompt_logprobs[1:], output.prompt_token_ids[1:], strict=True)
+        ]
+    return found
+
+
+def text(bench: Bench) -> Any:
+    return said(bench.run([text_ids(300)], prompt_logprobs=1)[0])
+
+
+def image(bench: Bench) -> Any:
+    ids = [200_000, 200_005, 200_010, *text_ids(9, 2)]
+    return said(bench.run([{"prompt_token_ids": ids, "multi_modal_data": {"image": picture()}}], prompt_logprobs=1)[0])
+
+
+def audio(bench: Bench) -> Any:
+    ids = [200_000, 200_020, 200_043, 200_010, *text_ids(9, 3)]
+    clip = (recording(), 16_000)
+    return said(bench.run([{"prompt_token_ids": ids, "multi_modal_data": {"audio": clip}}], prompt_logprobs=1)[0])
+
+
+def splits(bench: Bench) -> Any:
+    found: dict[str, Any] = {}
+    for tokens in (0, 1, 2, 3, 4, 5, 16):
+        bench.split(tokens)
+        found[str(tokens)] = said(bench.run([text_ids(75)])[0]) | {"steps": bench.steps}
+    bench.split(0)
+    return found
+
+
+def prefixes(bench: Bench) -> Any:
+    """A prefix, then it with tails of one, two and nine tokens, then it again; each answered with and without the cache."""
+    prefix, found = text_ids(1040, 4), {}
+    for name, tail in {"first": [], "one": text_ids(1, 5), "two": text_ids(2, 6), "nine": text_ids(9, 7), "again": []}.items():
+        hit = said(bench.run([prefix + tail], salts=["shared"])[0])
+        found[name] = {"hit": hit, "miss": said(bench.run([prefix + tail])[0])}
+    return found
+
+
+def together(bench: Bench) -> Any:
+    prompts = [text_ids(length, length) for length in (253, 361, 505, 721)]
+    return {
+        "alone": [said(bench.run([prompt])[0]) for prompt in prompts],
+        "together": [said(output) for output in bench.run(prompts)],
+    }
+
+
+def sampled(bench: Bench) -> Any:
+    prompt, many = text_ids(20, 8), {"max_tokens": 150, "logprobs": None}
+    return {
+        "same": [said(bench.run([prompt], temperature=1.0, seed=7)[0])["ids"] for _ in range(2)],
+        "other": said(bench.run([prompt], temperature=1.0, seed=8)[0])["ids"],
+        "hot": [said(bench.run([prompt], temperature=2.0, seed=seed, **many)[0])["ids"] for seed in range(4)],
+        "top_k": said(bench.run([prompt], temperature=1.5, top_k=3, top_p=0.9, seed=1)[0]),
+        "min_p": said(bench.run([prompt], temperature=1.0, min_p=1.0, seed=1)[0])["ids"],
+        "all": len(bench.run([prompt], max_tokens=1, logprobs=-1)[0].outputs[0].logprobs[0]),
+    }
+
+
+def constrained(bench: Bench) -> Any:
+    from vllm.sampling_params import StructuredOutputsParams
+
+    prompt = text_ids(20, 9)
+    free = said(bench.run([prompt])[0])["ids"]
+    return {
+        "free": free,
+        "allowed": said(bench.run([prompt], allowed_token_ids=[11, 22, 33])[0])["ids"],
+        "biased": said(bench.run([prompt], logit_bias={77: 100.0})[0])["ids"],
+        "penalised": said(bench.run([prompt], logit_bias={77: 100.0}, frequency_penalty=2.0, presence_penalty=2.0)[0])["ids"],
+        "repeated": said(bench.run([prompt], repetition_penalty=1.8)[0])["ids"],
+        "chosen": bench.run([prompt], structured_outputs=StructuredOutputsParams(choice=["yes", "no"]), ignore_eos=False)[0]
+        .outputs[0]
+        .text,
+        "bad": said(bench.run([prompt], bad_words=[bench.llm.get_tokenizer().decode(free[:1]).strip() or "x"])[0])["ids"],
+    }
+
+
+def capture(bench: Bench) -> Any:
+    """Routing of one request among two others, its prompt split over steps."""
+    prompt, tokens = text_ids(90, 10), 90
+    spec = {"id": "c1", "request_id": "capture-1", "folder": str(bench.folder), "tokens": tokens, "seams": ["routing"]}
+    bench.split(17)
+    (layout, *_) = bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
+    bench.run([text_ids(40, 11), prompt, text_ids(55, 12)], names=["other-1", "capture-1", "other-2"])
+    (ended, *_) = bench.llm.collective_rpc("workbench_capture_end", args=("c1",))
+    bench.split(0)
+    (model, *_) = bench.llm.collective_rpc("workbench_model")
+    after = said(bench.run([prompt])[0])
+    return {"prompt": prompt, "layout": layout, "ended": ended, "model": model, "after": after, "steps": bench.steps}
+
+
+SCENARIOS: dict[str, Callable[[Bench], Any]] = {
+    run.__name__: run for run in (text, image, audio, splits, prefixes, together, sampled, constrained, capture)
+}
+
+
+def main(settings_path: str, results_path: str) -> None:
+    """Run the named scenarios and write their results."""
+    settings = json.loads(Path(settings_path).read_text())
+    os.environ.update({"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "WARNING"} | settings.get("environment", {}))
+    bench = Bench(settings)
+    results = {name: SCENARIOS[name](bench) for name in settings["scenarios"]}
+    Path(results_path).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
