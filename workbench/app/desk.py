@@ -15,7 +15,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,10 @@ class Options:
     question: str
     effort: str | float
     max_tokens: int
+    temperature: float
 
     @classmethod
-    def read(cls, question: str | None, effort: str | float | None, max_tokens: float | None) -> Options:
+    def read(cls, question: str | None, effort: str | float | None, max_tokens: float | None, temperature: float | None) -> Options:
         """The fields as they come from the page.
 
         Raises
@@ -59,7 +60,9 @@ class Options:
                 effort = float(effort)
         if not max_tokens or max_tokens < 1:
             raise MessageError("the answer needs room: at least 1 token")
-        return cls((question or "").strip(), effort, int(max_tokens))
+        if temperature is None or not 0 <= temperature <= 2:
+            raise MessageError("the temperature is a number from 0 (always the likeliest token) to 2")
+        return cls((question or "").strip(), effort, int(max_tokens), float(temperature))
 
 
 @dataclass(slots=True, eq=False)
@@ -163,9 +166,15 @@ class Desk:
             loop, stopping = self._running
             loop.call_soon_threadsafe(stopping.set)
 
-    async def ask(self, link: Link, options: Options) -> AsyncIterator[Turn]:
-        """Ask, and yield the turn each time it is worth painting; the last one is final."""
-        turn = Turn(question=options.question, files=tuple(file.name for file in self._files))
+    async def ask(self, link: Link, question: str, *fields: Any) -> AsyncIterator[Turn]:
+        """Ask, and yield the turn each time it is worth painting; the last one is final.
+
+        Parameters
+        ----------
+        question, *fields
+            As :meth:`Options.read` takes them.
+        """
+        turn = Turn(question=(question or "").strip(), files=tuple(file.name for file in self._files))
         if self._running is not None:
             turn.problems = ("An answer is still running: wait for it, or stop it.",)
             yield turn
@@ -175,12 +184,16 @@ class Desk:
         turn.running = True
         try:
             yield turn
+            options = Options.read(question, *fields)
             if not options.question:
                 raise MessageError("The question is empty: write one.")
             engine = await link.engine()
-            sent, files = await asyncio.to_thread(self._draft, options), list(self._files)
-            async for _ in _growing(engine.astream(sent, max_tokens=options.max_tokens), turn, stopping):
-                yield turn
+            sent, files = self._draft(options), list(self._files)
+            rendered = await asyncio.to_thread(sent.render, engine)
+            stream = engine.astream(rendered, max_tokens=options.max_tokens, temperature=options.temperature)
+            async with contextlib.aclosing(_growing(stream, turn, stopping)) as growing:
+                async for _ in growing:
+                    yield turn
             if turn.reply is not None:
                 sent.add_reply(turn.reply)
                 self._context, self.captured = sent, None
@@ -196,31 +209,28 @@ class Desk:
                 self.turns.append(turn)
         yield turn
 
-    def capture_tokens(self) -> int | None:
+    async def capture_tokens(self, link: Link) -> int | None:
         """Tokens that capturing the last exchange would compute; None when there is none, or it was captured."""
-        last = self._last_reply()
-        if last is None or self.captured is not None:
+        if self._context is None or self.captured is not None:
             return None
-        return last.usage.prompt_tokens + last.usage.completion_tokens
+        return len(await asyncio.to_thread(self._context.render, link.known))
 
     async def capture(self, link: Link) -> Capture:
-        """Run the last exchange once more and record its routing.
+        """Run the conversation up to the last answer once more and record its routing.
 
         Raises
         ------
         InklingError
             Nothing to capture, the engine is gone, or it cannot capture.
         """
-        last = self._last_reply()
-        if last is None:
+        context = self._context
+        if context is None:
             raise MessageError("There is no finished exchange to look into yet.")
         engine = await link.engine()
-        found = await engine.acapture(last, CapturePlan(routing=True))
-        self.captured = found
+        found = await engine.acapture(context, CapturePlan(routing=True))
+        if context is self._context:
+            self.captured = found
         return found
-
-    def _last_reply(self) -> Reply | None:
-        return next((turn.reply for turn in reversed(self.turns) if turn.reply is not None), None)
 
     def _draft(self, options: Options) -> Context:
         """The conversation so far with the waiting files and the question: what Send would send."""
@@ -234,7 +244,7 @@ class Desk:
         return draft
 
 
-async def _growing(stream: AsyncIterator[Event], turn: Turn, stopping: asyncio.Event) -> AsyncIterator[None]:
+async def _growing(stream: AsyncIterator[Event], turn: Turn, stopping: asyncio.Event) -> AsyncGenerator[None]:
     """Feed `turn` from `stream`; yields when it should be painted. Closing the stream, on Stop too, aborts the request."""
     stop = asyncio.ensure_future(stopping.wait())
     coming: asyncio.Future[Any] | None = None

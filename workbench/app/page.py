@@ -42,7 +42,7 @@ def build(link: Link, blobs: Blobs, *, prefix: str = "") -> gr.Blocks:
 
         engine.wire(strip, page, link)
         recount = compose.wire(composing, desk, page, chatting.question, link)
-        ended = chat.wire(chatting, desk, composing.files, composing.effort, composing.max_tokens, link)
+        ended = chat.wire(chatting, desk, composing.files, composing.options, link)
         for event in ended:
             recount(event.then)
         inspect.wire(inspecting, desk, ended, link)

@@ -88,7 +88,7 @@ def usage_html(turn: Turn) -> str:
         "answer": f"{use.completion_tokens:,} tokens",
         "first token": f"{times.first_token_s:.2f} s",
         "total": f"{times.total_s:.2f} s",
-        "ended": {"stop": "by itself", "length": "at the answer limit", "abort": "aborted"}[reply.finish_reason],
+        "ended": {"stop": "by itself", "length": "at the limit", "abort": "aborted"}[reply.finish_reason],
     }
     pairs = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     notices = "".join(f'<p class="notice">{escape(text)}</p>' for text in reply.notices)

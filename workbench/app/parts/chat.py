@@ -12,7 +12,9 @@ from typing import Any
 
 import gradio as gr
 
-from ..desk import Desk, Options
+from workbench import samples
+
+from ..desk import Desk
 from ..link import Link
 from ..showing import messages, problem_html, progress_html, usage_html
 
@@ -42,7 +44,7 @@ def lay_out() -> Chat:
     )  # fmt: skip
     progress = gr.HTML(elem_id="progress")
     question = gr.Textbox(
-        elem_id="question", label="Question", lines=2, max_lines=8, placeholder="Which code is spoken in the call?",
+        elem_id="question", label="Question", lines=2, max_lines=8, placeholder=samples.QUESTION,
         info="Enter sends, Shift+Enter starts a new line.",
     )  # fmt: skip
     with gr.Row(elem_classes="buttons"):
@@ -53,13 +55,13 @@ def lay_out() -> Chat:
     return Chat(log, progress, question, send, stop, problem, usage)
 
 
-def wire(chat: Chat, desk: gr.State, files: gr.File, effort: gr.Dropdown, max_tokens: gr.Number, link: Link) -> list[Any]:
+def wire(chat: Chat, desk: gr.State, files: gr.File, options: list[Any], link: Link) -> list[Any]:
     """Connect Send and Stop; returns the events that end an exchange, for what follows on it."""
     outputs = [chat.log, chat.progress, chat.usage, chat.problem, chat.question, files, chat.send, chat.stop]
 
     async def send(desk: Desk, *given: Any) -> AsyncIterator[tuple[Any, ...]]:
         cleared = False
-        async for turn in desk.ask(link, Options.read(*given)):
+        async for turn in desk.ask(link, *given):
             clears, cleared = turn.accepted and not cleared, turn.accepted
             yield (
                 messages(desk.turns, turn),
@@ -76,7 +78,7 @@ def wire(chat: Chat, desk: gr.State, files: gr.File, effort: gr.Dropdown, max_to
         desk.stop()
         return gr.update(interactive=False)
 
-    inputs = [desk, chat.question, effort, max_tokens]
+    inputs = [desk, chat.question, *options]
     sending: dict[str, Any] = {
         "show_progress": "hidden", "concurrency_limit": ANSWERS_AT_ONCE, "concurrency_id": "answers", "api_visibility": "private",
     }  # fmt: skip

@@ -34,7 +34,13 @@ class Compose:
     problem: gr.HTML
     effort: gr.Dropdown
     max_tokens: gr.Number
+    temperature: gr.Number
     budget: gr.HTML
+
+    @property
+    def options(self) -> list[gr.Dropdown | gr.Number]:
+        """What goes with every question."""
+        return [self.effort, self.max_tokens, self.temperature]
 
 
 def lay_out() -> Compose:
@@ -47,15 +53,17 @@ def lay_out() -> Compose:
     problem = gr.HTML(elem_id="compose-problem")
     with gr.Row(elem_classes="options"):
         effort = gr.Dropdown(
-            EFFORT_CHOICES, value="low", label="Thinking effort", elem_id="effort", min_width=120, allow_custom_value=True,
-            info="A name, or a number from 0 to 0.99.",
+            EFFORT_CHOICES, value="low", label="Thinking effort", elem_id="effort", min_width=140, allow_custom_value=True,
+            info="Or a number, 0 to 0.99.",
         )  # fmt: skip
         max_tokens = gr.Number(
-            128, label="Answer at most", info="Tokens reserved for the answer.", minimum=1, precision=0, elem_id="max-tokens",
-            min_width=120,
+            128, label="Answer at most", info="Tokens kept for it.", precision=0, elem_id="max-tokens", min_width=110
         )  # fmt: skip
+        temperature = gr.Number(
+            0, label="Temperature", info="0 is greedy, 2 is wild.", step=0.1, elem_id="temperature", min_width=110
+        )
     budget = gr.HTML(elem_id="budget", elem_classes="table")
-    return Compose(files, load, clear, problem, effort, max_tokens, budget)
+    return Compose(files, load, clear, problem, effort, max_tokens, temperature, budget)
 
 
 def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox, link: Link) -> Callable[..., Any]:
@@ -66,7 +74,7 @@ def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox
     callable
         ``recount(event)`` connects a new count to an event of another section.
     """
-    options = [question, compose.effort, compose.max_tokens]
+    options = [question, *compose.options]
     shown = [compose.budget, compose.problem]
 
     def take(desk: Desk, files: list[str] | None, *given: Any) -> tuple[Any, Any, str]:
@@ -80,8 +88,8 @@ def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox
         except InklingError as problem:
             return gr.skip(), problem_html(problem.message)
 
-    def bundled() -> list[str]:
-        return [str(path) for path in samples.paths().values()]
+    def bundled(asked: str) -> tuple[list[str], str]:
+        return [str(path) for path in samples.paths().values()], asked or samples.QUESTION
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     everything = [desk, compose.files, *options]
@@ -94,9 +102,12 @@ def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox
             show_progress_on=compose.budget,
             api_visibility="private",
         )
-    compose.samples.click(bundled, None, compose.files, **quiet).then(take, everything, [compose.files, *shown], **quiet)
-    # One count at a time, then one more for the last letter: a long context never queues up behind the typing.
-    for event in (question.input, compose.effort.change, compose.max_tokens.change):
+    compose.samples.click(bundled, question, [compose.files, question], **quiet).then(
+        take, everything, [compose.files, *shown], **quiet
+    )
+    # One count at a time, then one more for the last letter: a long context never queues up behind the typing. Not `input`, which
+    # does not come for what was pasted with the mouse.
+    for event in (question.change, compose.effort.change, compose.max_tokens.change):
         event(count, [desk, *options], shown, trigger_mode="always_last", **quiet)
 
     def recount(event: Callable[..., Any]) -> None:

@@ -63,7 +63,7 @@ def wire(inspect: Inspect, desk: gr.State, after: list[Any], link: Link) -> None
         return shown, note_html(note), gr.update(visible="hidden")
 
     async def follow(desk: Desk) -> tuple[Any, ...]:
-        cost = desk.capture_tokens()
+        cost = await desk.capture_tokens(link)
         if cost is None:
             return gr.skip(), gr.skip(), gr.skip()
         if cost > AUTOMATIC_TOKENS:
