@@ -1,7 +1,8 @@
 """From a trained model to the compact file that ships, under the original checkpoint's names.
 
-Everything is bfloat16 (router scales and biases float32), as in an unpacked checkpoint. Vocabulary rows are left out, except the
-trained ones: ``rows.ids``, ``rows.trained`` and the head's ``rows.head_scale``; :mod:`engine.demo.trained` puts the tables together again.
+Everything is bfloat16 (router scales and biases float32), as in an unpacked checkpoint. Of the vocabulary's rows only the trained
+ones are there (``rows.ids``, ``rows.trained``), with the vector that makes head rows of them all (``rows.head_scale``);
+:mod:`engine.demo.trained` puts the tables together again.
 """
 
 from __future__ import annotations

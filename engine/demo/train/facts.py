@@ -13,8 +13,8 @@ from engine.demo.train.relations import RELATIONS, Relation
 from engine.demo.train.tokens import is_held_out, vocabulary_words
 
 _VALUE_KINDS = ("person", "code", "number", "price", "time", "spot", "measure", "date", "word")
-_ONSETS = """b br c cr d dr f g gr h k l m n p pr r s st t tr v w z""".split()
-_VOWELS = """a e i o u ai ei ou ia""".split()
+_ONSETS = [*"bcdfghklmnprstvwz", "br", "cr", "dr", "gr", "pr", "st", "tr"]
+_VOWELS = [*"aeiou", "ai", "ei", "ou", "ia"]
 _CODAS = ["", "n", "r", "l", "s", "m", "k", "t", "nd", "rt"]
 
 

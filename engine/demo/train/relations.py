@@ -1,7 +1,7 @@
 """Kinds of facts: how a document may state one and how one may ask for it.
 
-A
-              relation has sentences and questions over the slots ``{key}`` (what it is about), ``{other}`` (a second phrase, for some) and ``{value}``. The last question of each relation is held out: training never sees its wording. Written for this project.
+A relation has sentences and questions over the slots ``{key}`` (what it is about), ``{other}`` (a second phrase, for some) and
+``{value}``. The last question of each relation is held out: training never sees its wording. Written for this project.
 """
 
 from __future__ import annotations

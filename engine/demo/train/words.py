@@ -5,14 +5,19 @@ Data only. A word's side (training or evaluation) is decided by its spelling, se
 
 from __future__ import annotations
 
-QUALITIES: list[str] = """
+
+def _split(text: str) -> list[str]:
+    return text.split()
+
+
+QUALITIES = _split("""
     north south east west upper lower inner outer old new main small large red green blue white black yellow grey spare
     second third first last public private summer winter morning evening night central coastal royal municipal mobile
     digital annual monthly weekly daily special standard safe cold warm dry wet long short front back left right guest staff
     emergency backup
-""".split()
+""")
 
-THINGS: list[str] = """
+THINGS = _split("""
     gate harbour dock pier crane warehouse ferry lighthouse station office archive library museum theatre school hospital
     clinic market bakery garden park bridge tunnel tower hall kitchen cellar workshop garage stable barn mill factory plant
     laboratory server printer scanner camera radio pump valve engine turbine boiler tank pipe cable sensor meter panel
@@ -20,56 +25,56 @@ THINGS: list[str] = """
     buoy anchor rope sail chapel church square street road trail path field forest lake river island beach cliff quarry mine
     depot terminal platform gym pool court stadium arena studio gallery shop store counter desk room suite wing floor
     basement roof yard fence well
-""".split()
+""")
 
-ROLES: list[str] = """
+ROLES = _split("""
     master keeper director manager captain pilot mayor chair treasurer secretary editor curator librarian teacher head
     doctor nurse engineer technician inspector guard warden ranger gardener cook baker clerk agent broker owner tenant
     architect builder surveyor conductor driver dispatcher operator coach referee president deputy assistant advisor auditor
     planner
-""".split()
+""")
 
-PLACES: list[str] = """
+PLACES = _split("""
     Lisbon Porto Bergen Oslo Malmo Aarhus Tallinn Riga Gdansk Hamburg Bremen Antwerp Ghent Calais Brest Nantes Bilbao Cadiz
     Genoa Naples Trieste Split Corfu Patras Izmir Varna Odessa Cork Galway Dover Leith Hull Bristol Plymouth Boston Halifax
     Quebec Havana Lima Santos Dakar Accra Lagos Durban Mombasa Aden Muscat Karachi Mumbai Colombo Chennai Penang Manila
     Osaka Kobe Busan Dalian Hobart Perth Dunedin Suva Cacilhas Almada Belem Cascais Sintra Evora Braga Faro Lagos Tavira
     Setubal Coimbra Aveiro
-""".split()
+""")
 
-GIVEN: list[str] = """
+GIVEN = _split("""
     Ana Maria Rui Ines Pedro Clara Nuno Sofia Tiago Marta Hugo Elena Ivan Olga Karim Leila Omar Amina Jonas Greta Lars
     Ingrid Sven Astrid Paul Marie Jean Claire Louis Emma Peter Anna Max Julia Felix Nora Adam Eva Marco Laura Paolo Giulia
     Diego Lucia Carlos Rosa Mateo Carmen Kenji Yuki Hana Ravi Priya Arjun Meera Chen Mei Tom Alice James Helen George Ruth
     Henry Grace Samuel Ada
-""".split()
+""")
 
-FAMILY: list[str] = """
+FAMILY = _split("""
     Duarte Silva Costa Pereira Santos Almeida Moreira Lopes Ferreira Novak Kovacs Horvath Petrov Ivanova Haddad Nasser
     Rahman Berg Lund Holm Dahl Strand Weber Fischer Wagner Becker Martin Bernard Moreau Fournier Rossi Conti Greco Marino
     Garcia Torres Vega Ramos Tanaka Mori Sato Kimura Sharma Patel Gupta Wong Chan Baker Turner Cooper Fisher Hughes Palmer
     Reid Murray Walsh
-""".split()
+""")
 
-MONTHS: list[str] = """
+MONTHS = _split("""
     January February March April May June July August September October November December
-""".split()
+""")
 
-DAYS: list[str] = """
+DAYS = _split("""
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
-""".split()
+""")
 
-UNITS: list[str] = """
+UNITS = _split("""
     euros dollars pounds francs crowns metres litres tonnes kilometres minutes hours days kilograms degrees
-""".split()
+""")
 
-COUNTED: list[str] = """
+COUNTED = _split("""
     berths seats rooms beds windows doors lamps boats crates pages tables chairs books cameras workers members
-""".split()
+""")
 
-HOLDERS: list[str] = """
+HOLDERS = _split("""
     pier shed room floor shelf locker building hall gate platform dock bay
-""".split()
+""")
 
 FILLER = (
     "The wind was calm that day and nothing was reported.",
