@@ -1,0 +1,143 @@
+"""Saved contexts: round trips, atomic writes, damage."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workbench.mixed_contexts import builders
+from tests.workbench.samples_of import noise_image, tone
+from tests.workbench.test_rendering import reply_of
+from workbench import Context
+from workbench.errors import ContextFileError
+from workbench.tokens import encode
+
+BUILDERS = builders()
+
+
+@pytest.mark.parametrize(
+    "name", ["everything", "scanned pdf", "same image twice", "nothing", "tool call and result", "docx and xlsx"]
+)
+def test_round_trip(name: str, tmp_path: Path) -> None:
+    context = BUILDERS[name](tmp_path)
+    context.add_reply(reply_of(encode("an answer").tolist()))
+    loaded = Context.load(context.save(tmp_path / "c.inkling"))
+    one, two = context.render(), loaded.render()
+    assert one.id == two.id
+    assert one.spans == two.spans
+    assert one.blobs == two.blobs
+    assert context.budget() == loaded.budget()
+    first = (tmp_path / "c.inkling").read_bytes()
+    assert loaded.save(tmp_path / "d.inkling").read_bytes() == first
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=60), max_size=5), st.floats(0, 0.99))
+@settings(deadline=None, max_examples=30)
+def test_any_text_round_trips(tmp_path_factory: pytest.TempPathFactory, texts: list[str], effort: float) -> None:
+    context = Context(effort=effort)
+    for text in texts:
+        context.add_text(text, name=text[:5])
+    path = tmp_path_factory.mktemp("files") / "c.inkling"
+    loaded = Context.load(context.save(path))
+    assert [(part.text, part.name) for part in loaded.parts] == [(text, text[:5]) for text in texts]
+    assert loaded.effort == context.effort
+
+
+def test_blobs_are_kept_once(tmp_path: Path) -> None:
+    context = BUILDERS["same image twice"](tmp_path)
+    names = zipfile.ZipFile(context.save(tmp_path / "c.inkling")).namelist()
+    assert len([name for name in names if name.endswith(".png")]) == 1
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context()
+    context.ask("first")
+    path = context.save(tmp_path / "c.inkling")
+    before = path.read_bytes()
+    context.ask("second")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.context_files.os.fsync", full)
+    with pytest.raises(ContextFileError, match="No space left"):
+        context.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ContextFileError, match="cannot be written"):
+        Context().save(tmp_path / "no" / "where.inkling")
+
+
+def damaged(path: Path, member: str) -> None:
+    """Flip one byte in the middle of a member's data."""
+    with zipfile.ZipFile(path) as archive:
+        info = next(item for item in archive.infolist() if item.filename.endswith(member))
+    data = bytearray(path.read_bytes())
+    data[info.header_offset + 30 + len(info.filename) + info.compress_size // 2] ^= 0x55
+    path.write_bytes(data)
+
+
+def test_a_damaged_file_names_what_is_lost_and_keeps_the_rest(tmp_path: Path) -> None:
+    context = Context(system="kept")
+    context.add_image(noise_image(50, 40), name="chart.png")
+    context.add_audio(tone(0.2), rate_hz=16_000, name="call.wav")
+    context.ask("kept too")
+    path = context.save(tmp_path / "c.inkling")
+    damaged(path, ".png")
+    with pytest.raises(ContextFileError, match=r"lost: entry 0 \(image 'chart.png'\).*other 2 of 3") as caught:
+        Context.load(path)
+    assert len(caught.value.detail["losses"]) == 1
+    rest = Context.load(path, salvage=True)
+    assert [part.name for part in rest.parts] == ["call.wav", "question"]
+    assert len(rest.losses) == 1
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_flipped_byte_is_found_or_harmless(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("flip")
+    context = Context()
+    context.add_image(noise_image(20, 20))
+    context.ask("What is it?")
+    path = context.save(folder / "c.inkling")
+    raw = bytearray(path.read_bytes())
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(raw)
+    try:
+        loaded = Context.load(path)
+    except ContextFileError:
+        return
+    assert loaded.render().id == context.render().id
+
+
+@pytest.mark.parametrize("cut", [0, 10, 200, -30])
+def test_a_truncated_file_is_refused(cut: int, tmp_path: Path) -> None:
+    context = Context()
+    context.ask("x")
+    path = context.save(tmp_path / "c.inkling")
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ContextFileError, match="not a saved context"):
+        Context.load(path)
+
+
+def test_versions_and_strangers(tmp_path: Path) -> None:
+    path = Context().save(tmp_path / "c.inkling")
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("context.json"))
+    changes = (
+        ({"version": 2}, "newer version"),
+        ({"format": "other"}, "not a saved context"),
+        ({"effort": "x"}, "not a saved context"),
+    )
+    for change, says in changes:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("context.json", json.dumps(manifest | change))
+        with pytest.raises(ContextFileError, match=says):
+            Context.load(path)
+    with pytest.raises(ContextFileError, match="cannot be read"):
+        Context.load(tmp_path / "none.inkling")
