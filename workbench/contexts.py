@@ -14,18 +14,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from engine.protocol import DEFAULT_EFFORT, DEFAULT_IMAGE_RULE, EngineInfo, ImageRule, Limits, Rendered, Reply, ToolCall
+from engine.protocol import DEFAULT_EFFORT, Rendered, Reply, ToolCall
 
 from . import readers, tools
 from .budgets import Budget, budget_of
 from .efforts import resolve_effort
+from .engine_rules import rules_of
 from .errors import MessageError
 from .messages import Role
 from .parts import AudioPart, DocumentPart, ImagePart, Part, ReplyPart, TextPart, ToolResultPart, WrittenReplyPart
 from .rendering import Layout, lay_out
-
-MODEL_CONTEXT_TOKENS = 1_048_575
-"""Most tokens prompt and answer have together without an engine to ask: vLLM refuses a prompt of exactly 1,048,576."""
 
 Fileish = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -246,7 +244,7 @@ class Context:
 
     def layout(self, engine: Any = None) -> Layout:
         """The rendered context with the token range of every entry; see :meth:`render`."""
-        rule, limits, _ = _rules(engine)
+        rule, limits, _ = rules_of(engine)
         return lay_out(self, rule, limits)
 
     def render(self, engine: Any = None) -> Rendered:
@@ -268,7 +266,7 @@ class Context:
         """What this context costs, part by part, with `max_tokens` reserved for the answer (at least 1)."""
         if max_tokens < 1:
             raise MessageError(f"max_tokens is {max_tokens}: reserve at least 1 token for the answer")
-        _, limits, name = _rules(engine)
+        _, limits, name = rules_of(engine)
         return budget_of(self.layout(engine), limits=limits, limit_of=name, max_tokens=max_tokens)
 
     def chat_request(self) -> dict[str, Any]:
@@ -310,12 +308,3 @@ class Context:
     def __repr__(self) -> str:
         named = ", ".join(part.name for part in self.parts)
         return f"Context(effort={self._effort:g}, {len(self._tools)} tools, {len(self._entries)} entries: {named})"
-
-
-def _rules(engine: Any) -> tuple[ImageRule, Limits, str]:
-    info = getattr(engine, "info", engine)
-    if info is None:
-        return DEFAULT_IMAGE_RULE, Limits(context_tokens=MODEL_CONTEXT_TOKENS), "the model's default"
-    if not isinstance(info, EngineInfo):
-        raise TypeError(f"expected an Engine, an EngineInfo or None, not {type(engine).__name__}")
-    return info.image_rule, info.limits, info.model

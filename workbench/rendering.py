@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.protocol import AudioPlace, ImagePlace, ImageRule, Limits, Locator, Media, Rendered, Span, TextPlace, span_at
+from engine.protocol import AudioPlace, ImagePlace, ImageRule, Limits, Locator, Media, Rendered, Span, TextPlace
 
 from . import reply_ids, tokens
 from .efforts import effort_text
@@ -276,33 +276,3 @@ def _reply_chunk(part: ReplyPart) -> _Chunk:
         writer.frame("end of turn", *missing)
     writer.message = messages
     return writer.chunk()
-
-
-def locate(rendered: Rendered, t: int) -> Locator | None:
-    """Where token `t` comes from: its patch, its 50 ms, or its characters; None for framing.
-
-    Raises
-    ------
-    IndexError
-        `t` lies outside the context.
-    """
-    span = span_at(rendered.spans, t)
-    if isinstance(span.locator, TextPlace):
-        start, stop = text_places(rendered, span)[t - span.start].tolist()
-        return replace(span.locator, start=start, stop=stop)
-    return span.place(t)
-
-
-def text_places(rendered: Rendered, span: Span) -> NDArray[np.int64]:
-    """Character range in the source of every token of a text span.
-
-    Returns
-    -------
-    ndarray of int64, shape (t, 2)
-        First and one past the last character. Cost: one pass over the span's bytes.
-    """
-    if not isinstance(span.locator, TextPlace):
-        raise ValueError(f"not a text span: {span.label} ({span.modality})")
-    ranges = tokens.char_ranges(rendered.token_ids[span.start : span.stop]) + span.locator.start
-    # A last token that runs over into the next piece of its message ends, here, with this piece.
-    return np.minimum(ranges, span.locator.stop)

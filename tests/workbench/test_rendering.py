@@ -26,7 +26,7 @@ from tests.workbench.samples_of import noise_image, pdf, tone
 from workbench import Context
 from workbench.errors import MediaTooLarge
 from workbench.parts import DocumentPart, Page
-from workbench.rendering import locate, text_places
+from workbench.token_places import locate, text_places
 from workbench.tokens import char_ranges, decode, encode, first_special_id, framing_ids
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
