@@ -1,8 +1,8 @@
 """The ``inkling`` command: one module per command, loaded when it is called.
 
-A command module has ``SUMMARY`` (one line), ``configure(parser)`` and ``run(args, console) -> int``. Conventions for all: ``--json``
-prints one JSON object on standard output and nothing else there; progress and logs go to standard error; exit status 2 for bad
-input, 1 for what failed, 130 for Ctrl-C. This module knows no command's business.
+A command module has ``SUMMARY`` (one line), ``configure(parser)`` and ``run(args, console) -> int``. Conventions for all:
+``--json`` prints one JSON object on standard output and nothing else there; progress and logs go to standard error; exit status 2
+for bad input, 1 for what failed, 130 for Ctrl-C. This module knows no command's business.
 """
 
 from __future__ import annotations
