@@ -11,6 +11,9 @@ Source: vLLM 0.32 ``models/inkling/nvidia/ops/sconv.py``.
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
+
 import torch
 
 
@@ -66,58 +69,83 @@ def convolve(
         ``block·N + place`` of each token, negative for padding rows.
     """
     taps, rows, heads = weight.shape[1], x.shape[0], cache.shape[1]
+    plan = _plan(rows, taps, cache.shape[2], positions, block_table, seq_idx, slot_mapping, query_start)
     values, kernel = x.float(), weight.float().T
-    row = torch.arange(rows)
-    start = query_start[:rows].long()
-    # Rows whose taps reach back before this step: at most taps - 1 per request.
-    early = (row - start < taps - 1).nonzero()[:, 0]
-    history = _history(values, cache, offset, width, early, positions, block_table, seq_idx, slot_mapping, start, taps)
-    out = torch.addcmul(values, values, kernel[-1])
+    stream = cache[..., offset : offset + width]
+    early = plan.early
+    stored = cache[plan.block, :, plan.place, offset : offset + width].flatten(2).float()
+    history = torch.where(plan.inside, values[plan.recent], stored).where(plan.known, 0)
     if len(early) < rows:
+        out = torch.addcmul(values, values, kernel[-1])
         for back in range(1, taps):
             out[back:].addcmul_(values[:-back], kernel[-1 - back])
-    out[early] = values[early] + (values[early] * kernel[-1] + torch.einsum("tbc,bc->tc", history, kernel[:-1].flip(0)))
-    _store(x.view(rows, heads, width), cache[..., offset : offset + width], slot_mapping[:rows])
+        own = values[early]
+    else:
+        out, own = torch.empty_like(values), values
+    out[early] = own + (own * kernel[-1] + (history * kernel[:-1].flip(0)).sum(1))
+    new = x.view(rows, heads, width)
+    stream[plan.slot_block, :, plan.slot_place] = (new if plan.written is None else new[plan.written]).to(stream.dtype)
     return out
 
 
-def _history(
-    values: torch.Tensor,
-    cache: torch.Tensor,
-    offset: int,
-    width: int,
-    early: torch.Tensor,
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where a step's taps lie: the same for every layer of a cache group and every stream.
+
+    `early` are the rows whose taps reach back before this step (at most taps - 1 per request); the next five say, for each of
+    them and each earlier tap, whether it lies in this step (`inside`, row `recent`) or in the cache (`block`, `place`), or
+    nowhere (not `known`). The last three say where the rows themselves are stored; `written` drops padding rows, None if none.
+    """
+
+    early: torch.Tensor
+    inside: torch.Tensor
+    recent: torch.Tensor
+    block: torch.Tensor
+    place: torch.Tensor
+    known: torch.Tensor
+    slot_block: torch.Tensor
+    slot_place: torch.Tensor
+    written: torch.Tensor | None
+
+
+_plans: deque[tuple[tuple[int, int, int], tuple[torch.Tensor, ...], _Plan]] = deque(maxlen=4)
+"""Plans of the running step, one per cache group, with the tensors they were made from. vLLM makes new tensor objects for every
+step, and holding them here keeps their identities from being reused: the same objects mean the same step."""
+
+
+def _plan(
+    rows: int,
+    taps: int,
+    page: int,
     positions: torch.Tensor,
     block_table: torch.Tensor,
     seq_idx: torch.Tensor,
     slot_mapping: torch.Tensor,
-    start: torch.Tensor,
-    taps: int,
-) -> torch.Tensor:
-    """Inputs 1, 2, … tokens before each row of `early`, shape (rows, taps - 1, c)."""
-    page = cache.shape[2]
-    back = torch.arange(1, taps)
-    source = positions[early].long()[:, None] - back
-    inside = early[:, None] - back >= start[early][:, None]
-    known = (source >= 0) & (slot_mapping[early] >= 0)[:, None]
+    query_start: torch.Tensor,
+) -> _Plan:
+    sizes, made_from = (rows, taps, page), (positions, block_table, seq_idx, slot_mapping, query_start)
+    for known_sizes, tensors, plan in _plans:
+        if known_sizes == sizes and all(one is other for one, other in zip(tensors, made_from, strict=True)):
+            return plan
+    slots = slot_mapping[:rows].long()
+    row, start = torch.arange(rows), query_start[:rows].long()
+    early = (row - start < taps - 1).nonzero()[:, 0]
+    source = positions[early].long()[:, None] - torch.arange(1, taps)
+    recent = early[:, None] - torch.arange(1, taps)
+    inside = recent >= start[early][:, None]
+    known = (source >= 0) & (slots[early] >= 0)[:, None]
     past = source.clamp(min=0)
     column = (past // page).clamp(max=block_table.shape[1] - 1)
     block = block_table[seq_idx[early].long()[:, None], column].long()
-    # Rows that the cache does not answer for read page 0 of nobody and are masked below.
-    block = block.where(known & ~inside, 0)
-    stored = cache[block, :, past % page, offset : offset + width].flatten(2).float()
-    recent = values[(early[:, None] - back).clamp(min=0)]
-    found = torch.where(inside[..., None], recent, stored)
-    return found.where(known[..., None], 0)
-
-
-def _store(values: torch.Tensor, stream: torch.Tensor, slots: torch.Tensor) -> None:
-    slots = slots.long()
     valid = slots >= 0
-    if not bool(valid.all()):
-        slots, values = slots[valid], values[valid]
-    page = stream.shape[2]
-    stream[slots // page, :, slots % page] = values.to(stream.dtype)
+    kept = slots[valid]
+    plan = _Plan(
+        # Taps that the cache does not answer for read block 0 and are masked.
+        early=early, inside=inside[..., None], recent=recent.clamp(min=0), block=block.where(known & ~inside, 0), place=past % page,
+        known=known[..., None], slot_block=kept // page, slot_place=kept % page, written=None if len(kept) == rows else valid,
+    )  # fmt: skip
+    _plans.append((sizes, made_from, plan))
+    return plan
 
 
 def sconv_seq_metadata(
