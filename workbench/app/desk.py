@@ -26,7 +26,7 @@ from workbench import Context, readers
 from workbench.errors import EffortError, MessageError
 
 if TYPE_CHECKING:
-    from workbench import Capture
+    from workbench import Budget, Capture
     from workbench.parts import Part
 
     from .link import Link
@@ -131,6 +131,7 @@ class Desk:
         self._files: list[File] = []
         self._context: Context | None = None
         self._lock = threading.Lock()
+        self._counts = self._counted = 0
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Desk:
@@ -152,13 +153,21 @@ class Desk:
                 try:
                     kept.append(held.get(path) or _read(path))
                 except InklingError as problem:
-                    problems.append(f"{Path(path).name}: {_without_folder(problem.message, path)}")
+                    problems.append(_about(path, problem.message))
             self._files = kept
         return problems
 
-    def budget(self, link: Link, options: Options) -> Any:
-        """Exact tokens of everything so far, the waiting files and the question included."""
-        return self._draft(options).budget(link.known, max_tokens=options.max_tokens)
+    def budget(self, link: Link, options: Options) -> Budget | None:
+        """Exact tokens of everything so far, the waiting files and the question included; None when a later count was faster."""
+        with self._lock:
+            self._counts += 1
+            mine = self._counts
+        found = self._draft(options).budget(link.known, max_tokens=options.max_tokens)
+        with self._lock:
+            if mine < self._counted:
+                return None
+            self._counted = mine
+        return found
 
     def stop(self) -> None:
         """End the running answer, from any thread; without one, nothing."""
@@ -279,6 +288,8 @@ def _read(path: str) -> File:
     return File(path, Path(path).name, readers.read_file(path))
 
 
-def _without_folder(message: str, path: str) -> str:
-    """Where an upload lies on the server is nobody's business."""
-    return message.replace(path, Path(path).name)
+def _about(path: str, message: str) -> str:
+    """A reader's words about a file, by its name: where an upload lies on the server is nobody's business."""
+    name = Path(path).name
+    said = message.replace(path, name)
+    return said if name in said else f"{name}: {said}"

@@ -20,6 +20,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import RedirectResponse, Response
 from starlette.routing import Mount
 
+from workbench import Context
 from workbench.errors import AppStartError
 from workbench.esm import EsmError, inline, widget_folder
 
@@ -52,6 +53,8 @@ def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
     prefix : str
         Path under which a proxy shows the application (``/user/x/proxy/7860``), without a trailing slash.
     """
+    # The tokenizer takes seconds to load: not while the first visitor waits.
+    Context().render()
     blobs = Blobs()
     app = FastAPI(title=page.TITLE, openapi_url=None, docs_url=None, redoc_url=None)
 

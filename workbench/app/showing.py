@@ -25,8 +25,14 @@ def problem_html(*problems: str) -> str:
     """Errors, one a line, announced to screen readers; empty for none."""
     if not problems:
         return ""
-    lines = "".join(f"<p>{escape(text)}</p>" for text in problems)
+    lines = "".join(f"<p>{escape(_sentence(text))}</p>" for text in problems)
     return f'<div class="problem" role="alert">{lines}</div>'
+
+
+def _sentence(text: str) -> str:
+    """An error message as a sentence of its own; a file's name at its beginning stays as it is."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def note_html(text: str) -> str:

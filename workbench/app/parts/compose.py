@@ -75,18 +75,18 @@ def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox
         ``recount(event)`` connects a new count to an event of another section.
     """
     options = [question, *compose.options]
-    shown = [compose.budget, compose.problem]
+    shown = [compose.files, compose.problem, compose.budget]
 
-    def take(desk: Desk, files: list[str] | None, *given: Any) -> tuple[Any, Any, str]:
+    def take(desk: Desk, files: list[str] | None, *given: Any) -> tuple[Any, str, Any]:
         problems = desk.put_files(files or [])
-        budget, trouble = count(desk, *given)
-        return (gr.update(value=desk.files) if problems else gr.skip()), budget, problem_html(*problems) or trouble
+        return (gr.update(value=desk.files) if problems else gr.skip()), problem_html(*problems), count(desk, *given)
 
-    def count(desk: Desk, *given: Any) -> tuple[Any, str]:
+    def count(desk: Desk, *given: Any) -> Any:
         try:
-            return budget_html(desk.budget(link, Options.read(*given))), ""
+            found = desk.budget(link, Options.read(*given))
         except InklingError as problem:
-            return gr.skip(), problem_html(problem.message)
+            return problem_html(problem.message)
+        return budget_html(found) if found else gr.skip()
 
     def bundled(asked: str) -> tuple[list[str], str]:
         return [str(path) for path in samples.paths().values()], asked or samples.QUESTION
@@ -97,21 +97,19 @@ def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox
         event(
             take,
             everything,
-            [compose.files, *shown],
+            shown,
             show_progress="minimal",
             show_progress_on=compose.budget,
             api_visibility="private",
         )
-    compose.samples.click(bundled, question, [compose.files, question], **quiet).then(
-        take, everything, [compose.files, *shown], **quiet
-    )
+    compose.samples.click(bundled, question, [compose.files, question], **quiet).then(take, everything, shown, **quiet)
     # One count at a time, then one more for the last letter: a long context never queues up behind the typing. Not `input`, which
     # does not come for what was pasted with the mouse.
     for event in (question.change, compose.effort.change, compose.max_tokens.change):
-        event(count, [desk, *options], shown, trigger_mode="always_last", **quiet)
+        event(count, [desk, *options], compose.budget, trigger_mode="always_last", **quiet)
 
     def recount(event: Callable[..., Any]) -> None:
-        event(count, [desk, *options], shown, **quiet)
+        event(count, [desk, *options], compose.budget, **quiet)
 
     recount(page.load)
     return recount
