@@ -120,7 +120,7 @@ def _prepare(recipe: Recipe, home: Path, *, host: str, port: int, token: str | N
     run = home / "runs" / nonce
     run.mkdir(mode=0o700, parents=True)
     settings = KernelSettings(
-        model=recipe.model, args=recipe.argv(), recipe=recipe.name, host=host, port=port, token=token or secrets.token_urlsafe(32),
+        model=recipe.model, args=recipe.argv(), recipe=recipe.name, host=host, port=port, token=token or secrets.token_hex(32),
         nonce=nonce, home=str(home), run=str(run), runtime=str(places.runtime_folder()),
     )  # fmt: skip
     write_private(run / SETTINGS, settings.model_dump_json())

@@ -72,6 +72,6 @@ def _default_settings(args: Namespace) -> KernelSettings:
     from .. import places
 
     return KernelSettings(
-        model=args.model, args=[], token=secrets.token_urlsafe(32), nonce=secrets.token_hex(8), home=str(places.engine_home()),
+        model=args.model, args=[], token=secrets.token_hex(32), nonce=secrets.token_hex(8), home=str(places.engine_home()),
         run="", runtime=str(places.runtime_folder()),
     )  # fmt: skip

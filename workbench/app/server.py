@@ -146,7 +146,7 @@ def serve(app: Application, sock: socket.socket, *, ready: Callable[[], None] = 
 
 def new_token() -> str:
     """A fresh login token, 32 characters."""
-    return secrets.token_urlsafe(24)
+    return secrets.token_hex(24)
 
 
 @lru_cache(maxsize=32)

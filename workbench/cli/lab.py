@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def serve(folder: Path, args: argparse.Namespace, console: Console) -> int:
     """Run JupyterLab in `folder` and wait for its end."""
-    port, token = args.port or free_port(), secrets.token_urlsafe(24)
+    port, token = args.port or free_port(), secrets.token_hex(24)
     with jupyterlab(folder, port, token) as (process, log):
         wait_until_up(process, port, token, log)
         first = next(iter(sorted(folder.glob("*.ipynb"))), None)
