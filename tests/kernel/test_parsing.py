@@ -74,7 +74,9 @@ def test_streamed_text_is_the_text_and_every_piece_is_whole(table: TokenBytes, t
     assert [i for _, taken in pieces for i in taken] == ids
 
 
-arguments = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers() | st.text(max_size=8), max_size=3)
+arguments = st.dictionaries(
+    st.text("abc", min_size=1, max_size=3), st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8), max_size=3
+)
 blocks = st.lists(
     st.one_of(
         st.tuples(st.just("content_text"), st.text(min_size=1, max_size=20)),
@@ -107,6 +109,14 @@ def test_complete_replies_read_as_the_official_parser_reads_them(parse, parts, s
     assert not parser.notices
     assert "".join(event.text for event in events if isinstance(event, Text)) == parser.text
     assert "".join(event.text for event in events if isinstance(event, Reasoning)) == parser.reasoning
+
+
+def test_integers_beyond_64_bits_stay_exact(parse) -> None:
+    """The official parser reads these as floats (which is why the comparison above stays within 64 bits)."""
+    large = -(2**63) - 1
+    parser, _ = parse(sample([("call", {"a": large})]))
+    assert parser.tool_calls[0].arguments == {"a": large}
+    assert oracle(sample([("call", {"a": large})]))[2] == [("f", {"a": float(large)})]
 
 
 def test_control_spellings_in_text_stay_text(parse) -> None:
