@@ -18,6 +18,8 @@ from .. import _esm
 if TYPE_CHECKING:
     from workbench.captures import Capture
 
+    from .widget import RoutingMap
+
 __all__ = ["RoutingMap", "css", "esm", "traits"]
 
 
