@@ -17,8 +17,8 @@ from pathlib import Path
 import httpx
 from pydantic import ValidationError
 
-from . import places
 from .errors import EngineAmbiguous, EngineNotFound
+from .protocol import places
 from .protocol.presence import PREFIX, Presence
 
 URL_ENV, TOKEN_ENV = "INKLING_ENGINE_URL", "INKLING_ENGINE_TOKEN"

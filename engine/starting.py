@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import discovery, places
+from . import discovery
 from .discovery import Found
 from .errors import EngineStartError, from_json
+from .protocol import places
 from .protocol.presence import KernelSettings, write_private
 from .recipes import Recipe
 

@@ -17,7 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from engine import places, recipes
+from engine import recipes
+from engine.protocol import places
 
 from .environment import gpu_names, import_problem, misfits
 

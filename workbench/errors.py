@@ -14,9 +14,10 @@
         ├── MediaTooLarge           an image or clip over the engine's per-item limit
         ├── ContextFileError        a saved context that cannot be opened
         ├── CaptureFileError        a capture that cannot be written or opened
+        ├── ReportError             a report that has nothing to show or cannot be written
         └── SelectionError          a layer, expert, token, span or array that a capture does not have
 
-Raised when a part is added, before anything is rendered or sent; the last two when a capture is opened or looked into.
+Raised when a part is added, before anything is rendered or sent; the last three when a capture is opened, looked into or reported.
 """
 
 from __future__ import annotations
@@ -108,3 +109,9 @@ class LabStartError(InklingError):
     """JupyterLab did not come up; the message says why and where its log is."""
 
     code = "lab-start"
+
+
+class ReportError(ContextError):
+    """A report that has nothing to show, or cannot be written."""
+
+    code = "report"

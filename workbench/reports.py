@@ -17,19 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.protocol import Rendered, Reply
 
-from .errors import ContextError
+from .errors import ReportError
 from .report_parts import parts_html, question_of
 
 if TYPE_CHECKING:
     from .budgets import Budget
     from .captures import Capture
     from .contexts import Context
-
-
-class ReportError(ContextError):
-    """A report that cannot be written."""
-
-    code = "report"
 
 
 def write_report(

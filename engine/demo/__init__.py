@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import EngineError
+from ..protocol import places
 from .checkpoint import MARKER, write_checkpoint
 from .shape import Shape
 
@@ -48,7 +48,9 @@ def unpack(*, cache: Path | None = None) -> Path:
 
     # Trained weights take the place of this one line: a source of tensors by their original names, with its own revision.
     shape, name, tensors, trained = Shape(), revision(), lambda: random_tensors(shape, _SEED), False
-    return write_checkpoint((cache or _cache()) / f"demo-{name}", shape, tensors, revision=name, random_weights=not trained)
+    return write_checkpoint(
+        (cache or places.cache_folder()) / f"demo-{name}", shape, tensors, revision=name, random_weights=not trained
+    )
 
 
 def revision() -> str:
@@ -74,11 +76,3 @@ def is_random(folder: Path) -> bool:
         raise EngineError(
             f"{path} is not readable as a checkpoint's marker: {problem}. Delete the folder to unpack it again."
         ) from problem
-
-
-def _cache() -> Path:
-    if chosen := os.environ.get("INKLING_CACHE"):
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return platformdirs.user_cache_path("inkling-workbench")

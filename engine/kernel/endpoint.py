@@ -1,12 +1,11 @@
 """Our routes in vLLM's form for endpoint plugins: used by our own launcher, and mountable in a server that someone else starts.
 
 ``vllm.endpoint_plugins`` wants an object with a name, the tasks it needs, and two hooks: one adds routes, one is given the
-engine. A server started without our launcher has no settings and no token of ours; it must bring its own guard.
+engine. A server started without our launcher has no token of ours; it must bring its own guard.
 """
 
 from __future__ import annotations
 
-import secrets
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,14 +28,14 @@ class WorkbenchEndpoint:
 
     Parameters
     ----------
-    settings : KernelSettings, optional
-        From our launcher; else worked out from where things lie by default.
+    settings : KernelSettings
+        From our launcher, or from whoever mounts the routes elsewhere.
     """
 
     name = "inkling_workbench"
     required_tasks = ("generate",)
 
-    def __init__(self, settings: KernelSettings | None = None) -> None:
+    def __init__(self, settings: KernelSettings) -> None:
         self._settings = settings
 
     def attach_router(self, app: FastAPI) -> None:
@@ -47,8 +46,7 @@ class WorkbenchEndpoint:
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
         """Make what the routes share; called once the engine is up."""
-        settings = self._settings or _default_settings(args)
-        state.workbench = await make_state(engine_client, settings, args=args)
+        state.workbench = await make_state(engine_client, self._settings, args=args)
 
 
 async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace) -> KernelState:
@@ -65,13 +63,4 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace) -> 
     return KernelState(
         llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
         table=TokenBytes(tokenizer), unsupported=unsupported_features(), jobs=CaptureJobs(home / "captures" / settings.nonce),
-    )  # fmt: skip
-
-
-def _default_settings(args: Namespace) -> KernelSettings:
-    from .. import places
-
-    return KernelSettings(
-        model=args.model, args=[], token=secrets.token_hex(32), nonce=secrets.token_hex(8), home=str(places.engine_home()),
-        run="", runtime=str(places.runtime_folder()),
     )  # fmt: skip

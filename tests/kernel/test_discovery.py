@@ -148,7 +148,7 @@ def test_without_jupyter_the_folder_is_the_one_jupyter_takes(
 ) -> None:
     from jupyter_core.paths import jupyter_runtime_dir
 
-    from engine.places import _data_folder, runtime_folder
+    from engine.protocol.places import _data_folder, runtime_folder
 
     monkeypatch.delenv("JUPYTER_RUNTIME_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

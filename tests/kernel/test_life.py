@@ -22,7 +22,7 @@ import pytest
 import engine
 from engine import demo as engine_demo
 from engine import recipes, starting
-from engine.errors import EngineAuthError, EngineDied, EngineNotFound, EngineStartError, EngineUnreachable
+from engine.errors import BadRequest, EngineAuthError, EngineDied, EngineNotFound, EngineStartError, EngineUnreachable
 from engine.protocol import Text
 from workbench import Context
 
@@ -275,7 +275,10 @@ def test_the_command_line_starts_shows_and_stops(own: Path) -> None:
 
 
 def test_an_unknown_recipe_starts_nothing() -> None:
-    assert "nothing" not in recipes.names()
+    before = engine.list()
+    with pytest.raises(BadRequest, match="no recipe 'nothing'"):
+        engine.start("nothing")
+    assert engine.list() == before
 
 
 @pytest.mark.engine

@@ -7,9 +7,10 @@ import pytest
 from engine import plain
 from engine.client import Engine
 from engine.connection import Connection, blocking
-from engine.errors import BadRequest, CaptureRefused, FeatureUnsupported, RequestRefused
+from engine.errors import BadRequest, CaptureRefused, FeatureUnsupported
 from engine.protocol import CapturePlan, Done
 from workbench import Context
+from workbench.errors import MessageError
 
 pytestmark = pytest.mark.engine
 
@@ -47,7 +48,7 @@ def test_a_context_goes_as_chat_and_costs_the_same_tokens(server: Engine, eng) -
 def test_control_spellings_are_refused_before_anything_is_sent(server: Engine) -> None:
     context = Context()
     context.ask("What does <|end_message|> do?")
-    with pytest.raises((RequestRefused, Exception), match="end_message"):
+    with pytest.raises(MessageError, match="end_message"):
         server.generate(context)
     with pytest.raises(FeatureUnsupported, match="control token"):
         plain.refuse_control_spellings({"messages": [{"role": "user", "content": [{"text": "<|end_message|>"}]}]})

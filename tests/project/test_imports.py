@@ -36,8 +36,12 @@ def breaks_a_rule(item: Import) -> str | None:
         return "only engine.kernel and engine.cpu import vLLM"
     if top == "gradio" and not under(who, "workbench.app"):
         return "only workbench.app imports Gradio"
-    if top in JUPYTER and not under(who, "widgets") and not (who == "engine.places" and top == "jupyter_core" and item.lazy):
-        return "only widgets imports Jupyter (and engine.places asks it for the runtime folder, where it is installed)"
+    if (
+        top in JUPYTER
+        and not under(who, "widgets")
+        and not (who == "engine.protocol.places" and top == "jupyter_core" and item.lazy)
+    ):
+        return "only widgets imports Jupyter (and engine.protocol.places asks it for the runtime folder, where it is installed)"
     if top == "widgets" and not under(who, "widgets"):
         return "nothing below widgets imports widgets"
     if top == "workbench" and under(who, "engine"):
@@ -47,6 +51,9 @@ def breaks_a_rule(item: Import) -> str | None:
             return "the client's one upward edge is a lazy import of workbench.captures"
     if under(who, "engine.protocol") and top == "engine" and not under(what, "engine.protocol", "engine.errors"):
         return "engine.protocol imports nothing of the engine but its errors"
+    served = ("engine.kernel", "engine.cpu", "engine.protocol", "engine.errors", "engine.demo")
+    if under(who, "engine.kernel", "engine.cpu", "engine.demo") and under(what, "engine") and not under(what, *served):
+        return "the kernel's side imports nothing of the client's side"
     if under(what, "engine.kernel", "engine.cpu") and not under(who, "engine.kernel", "engine.cpu"):
         return "nothing outside the engine's process imports engine.kernel or engine.cpu"
     return None

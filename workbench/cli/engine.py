@@ -135,7 +135,7 @@ def _found(args: argparse.Namespace) -> Found:
 
 def _log_path(args: argparse.Namespace) -> Path:
     """The named or only running engine's log; when none runs, the newest start's, which is the one that failed."""
-    from engine import places
+    from engine.protocol import places
     from engine.starting import LOG
 
     try:

@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.errors import BadRequest
-from engine.places import cache_folder
+from engine.protocol.places import cache_folder
 
 from ..errors import LabStartError
 from .output import Console
