@@ -8,7 +8,8 @@
     │   ├── EngineUnreachable       an address does not answer
     │   │   └── EngineDied          it answered before; the process is gone
     │   ├── EngineAuthError         the token is wrong or missing
-    │   └── EngineVersionError      client and kernel speak different API versions
+    │   ├── EngineVersionError      client and kernel speak different API versions
+    │   └── KernelMoved             this vLLM has moved a private name that our kernels replace
     ├── RequestRefused              refused before any work started
     │   ├── BadRequest              a malformed request or a value out of range
     │   ├── BlobMissing             a media blob was not uploaded, or its bytes do not match the hash
@@ -101,6 +102,12 @@ class EngineVersionError(EngineError):
     """Client and kernel speak different versions of the kernel API."""
 
     code = "engine-version"
+
+
+class KernelMoved(EngineError):
+    """The installed vLLM no longer has a private name that the kernels for machines without a GPU replace."""
+
+    code = "kernel-moved"
 
 
 class RequestRefused(InklingError):

@@ -12,16 +12,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import EngineError
+from ..errors import KernelMoved
 
 PINNED = "0.32."
 """vLLM versions whose private names these modules know."""
-
-
-class KernelMoved(EngineError):
-    """vLLM no longer has a name that the torch kernels replace."""
-
-    code = "kernel-moved"
 
 
 def vllm_version() -> str:

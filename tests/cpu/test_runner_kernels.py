@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import engine.cpu
 from engine.cpu import batch, blocks, constraints, logprobs, model, penalties, replacing, runner, sampling
-from engine.cpu.replacing import KernelMoved
+from engine.errors import KernelMoved
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:

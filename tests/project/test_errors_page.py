@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
 
 import workbench.errors  # noqa: F401  (its classes join the tree)
 from engine.errors import InklingError, from_json
-from tests.project.sources import ROOT
+from tests.project.sources import ROOT, modules
 
 ENTRIES = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", (ROOT / "docs/errors.md").read_text("utf-8"), re.M | re.S))
 
@@ -23,6 +24,18 @@ def tree(root: type[InklingError]) -> dict[str, type[InklingError]]:
 
 
 ERRORS = tree(InklingError)
+
+
+@pytest.mark.parametrize("name", sorted(set(modules()) - {"engine.errors", "workbench.errors"}))
+def test_errors_are_defined_in_the_two_tree_files_only(name: str):
+    """Elsewhere one would be missed here until something happened to import it."""
+    bases = {
+        ast.unparse(base).split(".")[-1]
+        for node in ast.walk(ast.parse(modules()[name].read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+    }
+    assert not bases & set(ERRORS)
 
 
 def test_every_error_has_an_entry_and_every_entry_an_error():
