@@ -3,6 +3,7 @@
     InklingError (engine.errors)
     ├── AppStartError               the app cannot listen where it was asked to
     ├── LabStartError               JupyterLab did not come up (reason and log's place in the message)
+    ├── BenchError                  a measurement that would say nothing, or cannot be written
     └── ContextError
         ├── SourceError             a file or object that cannot become a part (``path`` in detail)
         │   ├── SourceMissing       no such file, or not a file
@@ -109,6 +110,13 @@ class LabStartError(InklingError):
     """JupyterLab did not come up; the message says why and where its log is."""
 
     code = "lab-start"
+
+
+class BenchError(InklingError):
+    """A measurement that would say nothing (runs that did not alternate, too few rounds), or a record that cannot be written."""
+
+    code = "bench"
+    http_status = 400
 
 
 class ReportError(ContextError):
