@@ -7,8 +7,8 @@ and at which positions, comes from the runner's own batch: other requests, chunk
 On a GPU the tap needs Python to run: while armed, recorded graphs are not replayed (the engine runs eagerly, all ranks alike).
 This has not been tried on a GPU yet.
 
-Private names of vLLM 0.32 used here: ``InklingGate.select_experts``, ``GPUModelRunner.prepare_inputs`` and ``execute_model``,
-``CudaGraphManager._graphs_captured``. Each is looked up before it is used.
+Private names of vLLM 0.32 used here: ``InklingGate.select_experts``, ``GPUModelRunner.prepare_inputs`` and ``execute_model``. Each
+is looked up before it is used.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..protocol.plans import SEAMS
 from .seam_routing import RoutingRecorder
+from .taps import OBSERVE, graph_managers, without_graphs, wrap
 
 GATE = ("vllm.models.inkling.nvidia.moe", "InklingGate", "select_experts")
 
@@ -61,7 +62,7 @@ def _routing_reason(runner: Any) -> str | None:
     try:
         if not gates(runner):
             return "the model has no Inkling router"
-        _ = runner.prepare_inputs, runner.execute_model, _graph_managers(runner)
+        _ = runner.prepare_inputs, runner.execute_model, graph_managers(runner)
     except (ImportError, AttributeError) as problem:
         return f"this vLLM moved what the seam needs: {problem}"
     return None
@@ -105,10 +106,7 @@ class ArmedCapture:
         self._recorder: RoutingRecorder | None = None
         if writes and "routing" in spec["seams"]:
             self._record_routing()
-        for manager in _graph_managers(runner):
-            if manager._graphs_captured:
-                manager._graphs_captured = False
-                self._undo.append(lambda manager=manager: setattr(manager, "_graphs_captured", True))
+        self._undo.append(without_graphs(runner))
 
     def layout(self) -> dict[str, Any]:
         """Arrays (dims, shape, dtype) and layer coordinates of what will be written; empty in workers that do not write."""
@@ -133,39 +131,34 @@ class ArmedCapture:
             Path(self._spec["folder"]), tokens=int(self._spec["tokens"]), layers=list(found),
             experts_per_token=first.topk, sinks=first.n_shared_experts,
         )  # fmt: skip
-        gate = _gate_class()
-        original = gate.select_experts
 
-        def select_experts(module: Any, gating_output: Any) -> Any:
-            weights, ids = original(module, gating_output)
+        def select_experts(call: Any, module: Any, gating_output: Any) -> Any:
+            weights, ids = call(module, gating_output)
             rows = self._rows
-            if rows is not None:
+            if rows is not None and id(module) in layer_of:
                 part = slice(rows.start, rows.stop)
                 recorder.record(layer_of[id(module)], rows.t, weights[part].cpu().numpy(), ids[part].cpu().numpy())
             return weights, ids
 
-        gate.select_experts = select_experts
-        self._undo.append(lambda: setattr(gate, "select_experts", original))
+        self._undo.append(wrap(_gate_class(), "select_experts", select_experts, rank=OBSERVE))
         self._follow_steps()
 
     def _follow_steps(self) -> None:
         """Know, during a step and only then, which rows are the request's."""
-        runner = self._runner
-        prepare, execute = runner.prepare_inputs, runner.execute_model
 
-        def prepare_inputs(*args: Any, **kwargs: Any) -> Any:
-            batch = prepare(*args, **kwargs)
+        def prepare_inputs(call: Any, *args: Any, **kwargs: Any) -> Any:
+            batch = call(*args, **kwargs)
             self._rows = self._find(batch)
             return batch
 
-        def execute_model(*args: Any, **kwargs: Any) -> Any:
+        def execute_model(call: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                return execute(*args, **kwargs)
+                return call(*args, **kwargs)
             finally:
                 self._rows = None
 
-        runner.prepare_inputs, runner.execute_model = prepare_inputs, execute_model
-        self._undo.append(lambda: (delattr(runner, "prepare_inputs"), delattr(runner, "execute_model"))[0])
+        self._undo.append(wrap(self._runner, "prepare_inputs", prepare_inputs, rank=OBSERVE))
+        self._undo.append(wrap(self._runner, "execute_model", execute_model, rank=OBSERVE))
 
     def _find(self, batch: Any) -> Rows | None:
         wanted = [row for row, name in enumerate(batch.req_ids) if name.startswith(self._spec["request_id"])]
@@ -186,12 +179,3 @@ class ArmedCapture:
     def _note(self, problem: str) -> None:
         if problem not in self._problems:
             self._problems.append(problem)
-
-
-def _graph_managers(runner: Any) -> list[Any]:
-    """Who decides whether a step replays a recorded graph: the runner's manager and, if there is one, the drafter's."""
-    managers = [runner.cudagraph_manager, getattr(runner.speculator, "cudagraph_manager", None)]
-    for manager in managers:
-        if manager is not None:
-            _ = manager._graphs_captured
-    return [manager for manager in managers if manager is not None]
