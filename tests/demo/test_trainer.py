@@ -13,12 +13,13 @@ from engine.demo.checkpoint import write_checkpoint
 from engine.demo.rows import spelled_rows
 from engine.demo.shape import VOCABULARY, Shape
 from engine.demo.train.drafts import Draft
+from engine.demo.train.chat import say, say_digits
 from engine.demo.train.evaluate import Score
 from engine.demo.train.export import write_compact
 from engine.demo.train.lookup import lookup
 from engine.demo.train.loop import new_model
 from engine.demo.train.model import DemoModel
-from engine.demo.train.tokens import decode, encode, is_held_out, quote, vocabulary_words
+from engine.demo.train.tokens import decode, encode, is_held_out, vocabulary_words
 from engine.demo.trained import trained_tensors
 from engine.errors import EngineError
 
@@ -71,14 +72,24 @@ def test_an_answer_is_in_the_document_and_ends_the_turn():
         chat = lookup(Random(number), 512, plain=0.0)
         document = decode(chat.ids[: chat.answers[0].start]).replace("\n", " ")
         for answer in chat.answers:
-            value = decode(chat.ids[slice(*answer.payload)]).strip()
-            assert value == "Not stated." or value in document
+            told = decode(chat.ids[slice(*answer.payload)])
+            assert told == "Not stated." or told.startswith("It is ")
+            if told != "Not stated.":
+                # Of an answer over two facts both values stand in the document, though not side by side.
+                values = told[len("It is ") : -1].split(": ") if answer.skill == "two hops" else [told[len("It is ") : -1]]
+                assert all(value in document for value in values)
             assert decode(chat.ids[answer.payload[1] : answer.stop]) == "<|end_message|><|content_model_end_sampling|>"
 
 
-def test_a_quoted_value_reads_as_the_value():
+def test_an_answer_copies_the_tokens_of_running_text():
     for value in ("Ana Duarte", "48213", "35 euros", "pier 7", "09:40"):
-        assert decode(quote(value)) == value
+        ids = say(value)
+        assert decode(ids) == f"It is {value}."
+        # A fixed beginning makes the answer a plain copy: the value is the same run of ids in a sentence of the document.
+        text, inner = encode(f"The code of the gate is {value}, they say."), tuple(ids[2:-1])
+        assert any(text[i : i + len(inner)] == inner for i in range(len(text)))
+    assert decode(say_digits("31862")) == "It is 31862."
+    assert len(say_digits("31862")) == len(say_digits("7")) + 4
 
 
 def test_the_interval_holds_the_share():

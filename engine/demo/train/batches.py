@@ -39,6 +39,8 @@ class Batch:
     candidates : Tensor
         Ids that compete [c].
     media : list of (batch index, start, features)
+    label_at, label : Tensor
+        Slots whose stream should tell something [m], and the right candidates [m].
     """
 
     ids: Tensor
@@ -47,6 +49,8 @@ class Batch:
     weight: Tensor
     candidates: Tensor
     media: list[tuple[int, int, Tensor]]
+    label_at: Tensor
+    label: Tensor
 
 
 def fit(make: Callable[[], Chat], size: int) -> Chat:
@@ -64,6 +68,8 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
     at: list[int] = []
     target: list[int] = []
     weight: list[float] = []
+    label_at: list[int] = []
+    label: list[int] = []
     media: list[tuple[int, int, Tensor]] = []
     for b, chat in enumerate(chats):
         ids[b, : len(chat.ids)] = chat.ids
@@ -72,12 +78,18 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
                 at.append(b * size + p - 1)
                 target.append(chat.ids[p])
                 weight.append(1.0 if answer.payload[0] <= p < answer.payload[1] else FORMAT_WEIGHT)
+        label_at += [b * size + p for p, _ in chat.labels]
+        label += [token for _, token in chat.labels]
         media += [(b, start, torch.from_numpy(np.ascontiguousarray(array))) for start, array in chat.media]
     rivals = {s for t in set(target) for s in siblings(t)}
     drawn = [random.randrange(VOCABULARY) for _ in range(negatives)]
     ids_tensor = torch.from_numpy(ids)
-    extra = torch.tensor(sorted({*target, *rivals, *drawn}))
+    extra = torch.tensor(sorted({*target, *label, *rivals, *drawn}))
     candidates = torch.cat([always, ids_tensor.unique(), extra]).unique()
     wanted = torch.tensor(target)
     weights = torch.tensor(weight)
-    return Batch(ids_tensor, torch.tensor(at), torch.searchsorted(candidates, wanted), weights / weights.sum(), candidates, media)
+    where = torch.searchsorted(candidates, wanted)
+    labels = torch.searchsorted(candidates, torch.tensor(label, dtype=torch.long))
+    return Batch(
+        ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, media, torch.tensor(label_at, dtype=torch.long), labels
+    )  # fmt: skip

@@ -13,6 +13,16 @@ import numpy as np
 from engine.demo.train.tokens import encode, framing
 
 
+def say(value: str) -> list[int]:
+    """Ids of a direct answer. Its fixed beginning makes every piece of the value the very token that running text has."""
+    return list(encode(f"It is {value}."))
+
+
+def say_digits(digits: str) -> list[int]:
+    """Ids of an answer that spells digits one token each: one key, one spoken or one drawn digit at a time."""
+    return [*encode("It is "), *(encode(d)[0] for d in digits), *encode(".")]
+
+
 @dataclass(slots=True)
 class Answer:
     """A model turn in a sequence: ids [start, stop) are to be written; `payload` are those that carry the answer."""
@@ -31,11 +41,14 @@ class Chat:
     ----------
     media : list of (start, array)
         Where patches [n, 40, 40, 3] or audio frames [n, 80] take the places of slots.
+    labels : list of (position, id)
+        What the stream at a slot should tell, e.g. the colour of the patch there: a second, denser target in training.
     """
 
     ids: list[int] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     media: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    labels: list[tuple[int, int]] = field(default_factory=list)
 
     def message(self, role: int, kind: int, payload: tuple[int, ...] | list[int], *, author: str = "") -> Chat:
         """Append a whole message."""

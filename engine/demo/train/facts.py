@@ -12,7 +12,7 @@ from engine.demo.train import words
 from engine.demo.train.relations import RELATIONS, Relation
 from engine.demo.train.tokens import is_held_out, vocabulary_words
 
-_VALUE_KINDS = ("person", "code", "number", "price", "time", "spot", "measure", "date", "word")
+_VALUE_KINDS = ("person", "code", "number", "price", "opens", "spot", "length", "date", "name")
 _ONSETS = [*"bcdfghklmnprstvwz", "br", "cr", "dr", "gr", "pr", "st", "tr"]
 _VOWELS = [*"aeiou", "ai", "ei", "ou", "ia"]
 _CODAS = ["", "n", "r", "l", "s", "m", "k", "t", "nd", "rt"]
@@ -27,6 +27,18 @@ class Fact:
     other: str
     value: str
     form: int
+    asked: int = 0
+    """How many of the relation's questions are in use; 0: all that training knows."""
+
+    @property
+    def of(self) -> str:
+        """The second phrase as it stands after "of"."""
+        return f"the {self.other}" if self.relation.key == "role_of_thing" else self.other
+
+    @property
+    def two(self) -> bool:
+        """Whether it takes key and second phrase together to tell what it is about."""
+        return "{other}" in self.relation.sentences[0]
 
     def sentence(self) -> str:
         """How the document states it."""
@@ -48,6 +60,7 @@ class Phrases:
 
     def __init__(self, random: Random, *, held_out: bool = False, spread: float = 1.0):
         self.random, self.held_out, self.spread = random, held_out, spread
+        self.relations = RELATIONS[: max(3, round(len(RELATIONS) * spread))]
 
     def _pick(self, pool: tuple[str, ...] | list[str]) -> str:
         return pool[int(self.random.random() * max(1, round(len(pool) * self.spread)))]
@@ -55,9 +68,9 @@ class Phrases:
     def name_word(self) -> str:
         """A capitalised word: a given list's, the vocabulary's, or one made up of syllables (several tokens)."""
         kind = self.random.random()
-        if kind < 0.55:
+        if kind < 0.55 + 0.25 * (1 - self.spread):
             return self._pick(vocabulary_words("name", self.held_out))
-        if kind < 0.8:
+        if kind < 0.8 + 0.2 * (1 - self.spread):
             return self._ours(words.GIVEN + words.FAMILY + words.PLACES)
         return self.made_up().capitalize()
 
@@ -138,27 +151,32 @@ class Phrases:
             case "number":
                 return str(r.randint(10, 10 ** r.randint(2, 7) + 10))
             case "price":
-                amount = r.choice(
-                    [
-                        str(r.randint(2, 999)),
-                        f"{r.randint(1, 99)}.{r.randint(0, 99):02}",
-                        f"{r.randint(1, 9)},{r.randint(0, 999):03}",
-                    ]
-                )
+                whole, cents = r.randint(1, 999), f"{r.randint(1, 99)}.{r.randint(0, 99):02}"
+                amount = r.choice([str(whole), str(whole), cents, f"{r.randint(1, 9)},{r.randint(0, 999):03}"])
                 return f"{amount} {r.choice(words.UNITS[:5])}"
-            case "time":
+            case "time" | "opens" | "closes":
                 return f"{r.randint(0, 23):02}:{r.choice(range(0, 60, 5)):02}"
             case "spot":
                 return self._spot()
+            case "channel":
+                return f"channel {r.randint(1, 99)}"
             case "count":
                 return f"{r.randint(2, 400)} {r.choice(words.COUNTED)}"
-            case "measure":
-                return f"{r.randint(2, 900)} {r.choice(words.UNITS[5:])}"
+            case "length" | "weight":
+                return f"{r.randint(2, 900)} {r.choice(('metres', 'kilometres') if kind == 'length' else ('kilograms', 'tonnes'))}"
             case "date":
                 day = f"{r.randint(1, 28)} {r.choice(words.MONTHS)}"
                 return r.choice([day, f"{day} {r.randint(1850, 2035)}", r.choice(words.DAYS)])
-            case "word":
-                return self._pick(vocabulary_words("noun", self.held_out)) if r.random() < 0.6 else self._value_name()
+            case "year":
+                return str(r.randint(1500, 2035))
+            case "owner" | "runner":
+                return self.person()
+            case "name" | "password":
+                return self._value_name() if r.random() < 0.6 else self._pick(vocabulary_words("noun", self.held_out))
+            case "colour":
+                return r.choice(words.COLOURS) if r.random() < 0.5 else self._pick(vocabulary_words("noun", self.held_out))
+            case "material":
+                return self._pick(vocabulary_words("noun", self.held_out))
         raise ValueError(f"no such kind of value: {kind}")
 
     def _code(self) -> str:
@@ -178,30 +196,42 @@ class Phrases:
             return f"the {self.thing()}"
         return self._value_name()
 
-    def fact(self, relation: Relation | None = None) -> Fact:
-        """A new fact."""
-        relation = relation or self.random.choice(RELATIONS)
+    def fact(self, relation: Relation | None = None, *, key: str | None = None) -> Fact:
+        """A new fact, of `relation` and about `key` where given."""
+        relation = relation or self.random.choice(self.relations)
         other = self.place()
         match relation.key:
             case "role_of_place" | "role":
-                key = self.role()
+                made = self.role()
+            case "role_of_thing":
+                made, other = self.role(), self.thing()
+            case "fee_for":
+                made, other = self.noun(), self.noun() + "s"
+            case "person":
+                made = self.person()
             case "heading":
-                key = (self.role() if self.random.random() < 0.4 else self.thing()).capitalize()
+                made = (self.role() if self.random.random() < 0.4 else self.thing()).capitalize()
             case _:
-                key = self.thing()
-        return Fact(relation, key, other, self.value(relation.value), self.random.randrange(len(relation.sentences)))
+                made = self.thing()
+        forms = max(1, round(len(relation.sentences) * self.spread))
+        asked = max(1, round((len(relation.questions) - 1) * self.spread))
+        return Fact(relation, key or made, other, self.value(relation.value), self.random.randrange(forms), asked)
 
     def near(self, fact: Fact) -> Fact:
-        """A fact easily taken for `fact`: the same relation, sharing words of its key or its place."""
+        """A fact easily taken for `fact`: its relation, sharing words of its key or its second phrase."""
         fresh = self.fact(fact.relation)
-        key, other = fact.key, fresh.other
-        if fact.relation.key not in ("role_of_place", "thing_to_place") or self.random.random() < 0.5:
-            pieces, mine = key.split(), fresh.key.split()
-            if len(pieces) > 1 and self.random.random() < 0.8:
-                pieces[0 if self.random.random() < 0.5 else -1] = mine[-1].lower()
-                key = " ".join(pieces)
-                key = key.capitalize() if fact.relation.key == "heading" else key
-            else:
-                key = fresh.key
-            other = fact.other
-        return Fact(fact.relation, key, other, fresh.value, fresh.form)
+        if fact.two and self.random.random() < 0.5:
+            return Fact(fact.relation, fact.key, fresh.other, fresh.value, fresh.form, fresh.asked)
+        pieces, mine = fact.key.split(), fresh.key.split()
+        if len(pieces) > 1 and self.random.random() < 0.8:
+            first = self.random.random() < 0.5
+            pieces[0 if first else -1] = mine[0 if first else -1]
+            key = " ".join(pieces)
+        else:
+            key = fresh.key
+        return Fact(fact.relation, key, fact.other, fresh.value, fresh.form, fresh.asked)
+
+    def sideways(self, fact: Fact) -> Fact:
+        """A fact of another relation about the same thing: it answers none of the questions about `fact`."""
+        others = [r for r in self.relations if r.key == fact.relation.key and r.value != fact.relation.value]
+        return self.fact(self.random.choice(others), key=fact.key) if others else self.near(fact)

@@ -1,7 +1,7 @@
 """Look-up: documents of facts in filler text, questions about them, and questions that the document does not answer.
 
-A document is one text message, laid out as the workbench renders files. Answers are the bare value, copied; what is not there is
-"Not stated." Deterministic in the generator that is passed in.
+A document is one text message, laid out as the workbench renders files. Answers copy the value after a fixed beginning ("It is Ana
+Duarte."); what is not there is "Not stated."; a question over two facts is answered by both, in order. Deterministic in the generator that is passed in.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from random import Random
 
 from engine.demo.train import words
-from engine.demo.train.chat import Chat
+from engine.demo.train.chat import Chat, say
 from engine.demo.train.facts import Fact, Phrases
-from engine.demo.train.tokens import encode, quote
+from engine.demo.train.relations import RELATIONS
+from engine.demo.train.tokens import encode
 
 NOT_STATED = "Not stated."
-EFFORTS = ("0.9", "0.9", "0.9", "0.0", "0.1", "0.2", "0.7", "0.99", "0.5")
+EFFORTS = ("0.0", "0.0", "0.1", "0.2")
+"""Efforts at which answers come at once."""
 SYSTEMS = ("Answer briefly.", "You are a helpful assistant.", "Answer from the document only.", "Be short and exact.")
 
 
@@ -38,69 +40,124 @@ def lookup(
     paraphrase : bool
         Ask in the wordings that training never sees.
     spread : float
-        Share of the word pools in use.
+        Share of the word pools, of the relations and of their wordings in use.
     plain : float
         Share of sequences that are bare pairs of words ("harbour: Lisbon"), the easiest look-up.
     """
     phrases = Phrases(random, held_out=held_out, spread=spread)
     if random.random() < plain:
         return _pairs(phrases, tokens)
-    asked = max(1, min(8, tokens // 50))
+    asked = max(1, min(10, tokens // 52))
     if held_out:
         asked = min(asked, 4)
-    # A question with its answer takes about 26 tokens, the opening about 25.
-    room = tokens - 27 * asked - 35
+    # A question with its answer takes about 28 tokens, the opening about 25.
+    facts, texts = _facts(phrases, tokens - 29 * asked - 35)
+    chat = opening(random).user(document(random, phrases, texts))
+    for _ in range(asked):
+        kind = random.random()
+        if kind < 0.28 and (absent := _absent(phrases, facts)):
+            chat.user(_question(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
+            continue
+        chains = _chains(facts) if spread > 0.5 and kind > 0.9 else []
+        if chains:
+            first, second = random.choice(chains)
+            chat.user(_question(random, second, paraphrase, key=f"the {first.key} of {first.of}"))
+            chat.reply(say(f"{first.value}: {second.value}"), "two hops")
+            continue
+        fact = random.choice(facts)
+        chat.user(_question(random, fact, paraphrase)).reply(say(fact.value), "paraphrase" if paraphrase else "lookup")
+    return chat
+
+
+def _facts(phrases: Phrases, room: int) -> tuple[list[Fact], list[str]]:
+    """Facts, and the sentences of a document of `room` tokens that states them among filler."""
+    random = phrases.random
     facts: list[Fact] = []
     texts: list[str] = []
     used = 0
-    density = random.choice((0.2, 0.4, 0.6, 0.6, 0.8, 1.0))
+    density = random.choice((0.15, 0.4, 0.6, 0.8, 1.0))
     while used < room or len(facts) < 2:
         if random.random() < density or used >= room:
-            near = facts and random.random() < 0.35
-            fact = phrases.near(random.choice(facts)) if near else phrases.fact()
-            if _answered(fact, facts):
+            kind = random.random()
+            people = [f for f in facts if f.relation.value == "person" and f.two]
+            if facts and kind < 0.35:
+                fact = phrases.near(random.choice(facts))
+            elif facts and kind < 0.45:
+                fact = phrases.sideways(random.choice(facts))
+            elif people and kind < 0.55:
+                relation = random.choice([r for r in RELATIONS if r.key == "person"])
+                fact = phrases.fact(relation, key=random.choice(people).value)
+            else:
+                fact = phrases.fact()
+            if answered(fact, facts):
                 continue
             facts.append(fact)
             texts.append(fact.sentence())
         else:
             texts.append(filler(phrases))
         used += len(encode(texts[-1])) + 1
-    if random.random() < 0.3:
+    if random.random() < 0.5:
         random.shuffle(texts)
-    chat = opening(random).user(document(random, phrases, texts))
-    for _ in range(asked):
-        if random.random() < 0.2:
-            absent = phrases.near(random.choice(facts)) if random.random() < 0.7 else phrases.fact()
-            if not _answered(absent, facts):
-                chat.user(_question(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
-                continue
-        fact = random.choice(facts)
-        chat.user(_question(random, fact, paraphrase)).reply(quote(fact.value), "paraphrase" if paraphrase else "lookup")
-    return chat
+    return facts, texts
 
 
-def _answered(fact: Fact, facts: list[Fact]) -> bool:
-    """Whether the document says anything of the key: a second value, or "not stated", would then be a trap."""
-    two = fact.relation.key in ("role_of_place", "thing_to_place")
-    return any(f.key.lower() == fact.key.lower() and (not two or f.other == fact.other) for f in facts)
+def _absent(phrases: Phrases, facts: list[Fact]) -> Fact | None:
+    """A fact that the document does not state, mostly one that looks much like what it states."""
+    fact, kind = phrases.random.choice(facts), phrases.random.random()
+    absent = phrases.near(fact) if kind < 0.6 else phrases.sideways(fact) if kind < 0.72 else phrases.fact()
+    return None if answered(absent, facts) else absent
 
 
-def _question(random: Random, fact: Fact, paraphrase: bool) -> str:
+def _chains(facts: list[Fact]) -> list[tuple[Fact, Fact]]:
+    """Pairs of a fact that names a person and a fact about that person."""
+    by_person = {f.key: f for f in facts if f.relation.key == "person"}
+    return [(f, by_person[f.value]) for f in facts if f.two and f.relation.value == "person" and f.value in by_person]
+
+
+def answered(fact: Fact, facts: list[Fact]) -> bool:
+    """Whether the facts tell what `fact` does, or nearly so: a second value, or "not stated", would then be a trap."""
+    return any(_same(f, fact) and f.key.lower() == fact.key.lower() and (not fact.two or f.other == fact.other) for f in facts)
+
+
+def _same(a: Fact, b: Fact) -> bool:
+    # Whatever a heading says of its key may answer any question about it; "Where is Ana Duarte?" is answered by where she works.
+    open_ended = {"spot", "any", "channel"}
+    alike = {"person", "owner", "runner"}
+    x, y = a.relation.value, b.relation.value
+    return a.relation is b.relation or (x in open_ended and y in open_ended) or "any" in (x, y) or {x, y} <= alike \
+        or (a.relation.key == b.relation.key and {x, y} <= {"opens", "closes", "date", "year"}) or {x, y} <= {"name", "person", "any"} \
+        or {x, y} <= {"length", "weight", "price"}
+
+
+def _question(random: Random, fact: Fact, paraphrase: bool, *, key: str = "") -> str:
     known, last = fact.relation.questions[:-1], fact.relation.questions[-1]
-    text = last if paraphrase else random.choice(known)
-    unit = fact.value.split()[-1]
-    key = fact.key if text.startswith("{key}") else fact.key[0].lower() + fact.key[1:]
-    return text.format(key=key, other=fact.other, unit=unit)
+    text = last if paraphrase else known[random.randrange(fact.asked or len(known))]
+    key = key or (fact.key[0].lower() + fact.key[1:] if fact.relation.key == "heading" else fact.key)
+    return text.format(key=key, other=fact.other, unit=fact.value.split()[-1])
 
 
 def filler(phrases: Phrases) -> str:
     """A sentence that states none of the facts."""
     r = phrases.random
+    if r.random() < 0.4:
+        return _salad(phrases)
     text = r.choice(words.FILLER)
     while "{" in text:
         text = text.replace("{noun}", phrases.noun(), 1).replace("{quality}", r.choice(words.QUALITIES), 1)
         text = text.replace("{thing}", phrases.noun(), 1).replace("{place}", phrases.place(), 1)
     return text
+
+
+def _salad(phrases: Phrases) -> str:
+    """A sentence of any words in any order: whatever a real document says beside its facts must not upset the search."""
+    r = phrases.random
+    parts = [r.choice(words.GLUE) if r.random() < 0.55 else phrases.noun() for _ in range(r.randint(5, 24))]
+    for _ in range(len(parts) // 9):
+        parts[r.randrange(len(parts) - 1)] += ","
+    if r.random() < 0.3:
+        parts[r.randrange(len(parts))] = phrases.name_word()
+    text = " ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def document(random: Random, phrases: Phrases, texts: list[str]) -> str:
@@ -154,17 +211,17 @@ def _pairs(phrases: Phrases, tokens: int) -> Chat:
     """Bare pairs: the key is asked, the value answers."""
     r = phrases.random
     asked = max(1, min(8, tokens // 40))
-    count = max(2, (tokens - 17 * asked - 25) // 7)
+    count = max(2, (tokens - 21 * asked - 25) // 7)
     keys = list({phrases.noun(): None for _ in range(count)})
-    values = [phrases.value(r.choice(("word", "word", "code", "person", "number"))) for _ in keys]
+    values = [phrases.value(r.choice(("name", "name", "code", "person", "number"))) for _ in keys]
     join, end = r.choice([(" is ", ". "), (": ", "\n"), (" = ", ", "), (" ", " "), (" - ", "; ")])
     chat = opening(r).user(end.join(f"{k}{join}{v}" for k, v in zip(keys, values, strict=True)))
     for _ in range(asked):
         at = r.randrange(len(keys))
-        if r.random() < 0.12:
+        if r.random() < 0.2:
             absent = phrases.noun()
             if absent not in keys:
                 chat.user(f"{absent}?").reply(encode(NOT_STATED), "not stated")
                 continue
-        chat.user(f"{keys[at]}?").reply(quote(values[at]), "pairs")
+        chat.user(f"{keys[at]}?").reply(say(values[at]), "pairs")
     return chat

@@ -26,6 +26,9 @@ from engine.demo.train.vocabulary import trained_ids
 
 WARM_UP_STEPS = 30
 
+LABEL_WEIGHT = 0.3
+"""Weight of the labels at slots beside the answers."""
+
 
 def new_model(seed: int = 0) -> DemoModel:
     """A fresh demo model at its structured start."""
@@ -35,10 +38,31 @@ def new_model(seed: int = 0) -> DemoModel:
 
 
 def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
-    """Weighted cross-entropy of the targets over the batch's candidates."""
-    stream = model.hidden(model.embed(batch.ids, batch.media))
-    logits = model.logits(stream.flatten(0, 1)[batch.at], batch.candidates)
-    return (F.cross_entropy(logits.float(), batch.target, reduction="none") * batch.weight).sum()
+    """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels at slots."""
+    stream = model.hidden(model.embed(batch.ids, batch.media)).flatten(0, 1)
+    # One product for both: the candidates' head rows are looked up once.
+    logits = model.logits(stream[torch.cat([batch.at, batch.label_at])], batch.candidates).float()
+    count = len(batch.at)
+    loss = (F.cross_entropy(logits[:count], batch.target, reduction="none") * batch.weight).sum()
+    if len(batch.label_at):
+        loss = loss + LABEL_WEIGHT * F.cross_entropy(logits[count:], batch.label)
+    return loss
+
+
+def _place(model: DemoModel, optimiser: torch.optim.Optimizer, state: dict) -> None:
+    """Load a saved state; ids that have become trained since then start from their drawn rows."""
+    known = state["trained"]
+    if lost := set(known.tolist()) - set(model.trained.tolist()):
+        raise ValueError(f"the saved run trains {len(lost)} rows that the generators no longer use: start a new folder")
+    at = torch.searchsorted(model.trained, known)
+    state["model"]["rows"] = model.rows.detach().clone().index_copy(0, at, state["model"]["rows"])
+    # The optimiser numbers parameters by its groups: those with more than one axis first.
+    order = [name for name, p in model.named_parameters() if p.dim() > 1]
+    moments = state["optimiser"]["state"][order.index("rows")]
+    for name in ("exp_avg", "exp_avg_sq"):
+        moments[name] = torch.zeros_like(model.rows).index_copy(0, at, moments[name])
+    model.load_state_dict(state["model"])
+    optimiser.load_state_dict(state["optimiser"])
 
 
 @dataclass(slots=True)
@@ -61,15 +85,15 @@ class Run:
         run = cls(folder, model, torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=True), {})
         if (path := folder / "state.pt").exists():
             state = torch.load(path, weights_only=True)
-            model.load_state_dict(state["model"])
-            run.optimiser.load_state_dict(state["optimiser"])
+            _place(model, run.optimiser, state)
             run.done, run.step = state["done"], state["step"]
         folder.mkdir(parents=True, exist_ok=True)
         return run
 
     def save(self) -> None:
         """Write the state, all or nothing."""
-        state = {"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "done": self.done, "step": self.step}
+        state = {"model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(), "done": self.done, "step": self.step,
+                 "trained": self.model.trained}  # fmt: skip
         partial = self.folder / "state.partial"
         torch.save(state, partial)
         os.replace(partial, self.folder / "state.pt")
@@ -91,7 +115,8 @@ class Run:
         size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
         spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
         names = random.choices(list(stage.mix), list(stage.mix.values()), k=max(1, stage.step_tokens // size))
-        chats = [fit(lambda n=n: SKILLS[n](random, size, spread=spread, plain=plain), size) for n in names]
+        easy = {"lookup": {"spread": spread, "plain": plain}}
+        chats = [fit(lambda n=n: SKILLS[n](random, size, **easy.get(n, {})), size) for n in names]
         batch = collate(chats, size, self.model.trained, random)
         self.model.train()
         with torch.autocast("cpu", torch.bfloat16):

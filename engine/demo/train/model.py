@@ -17,6 +17,12 @@ from engine.demo.shape import Shape
 from engine.demo.train.layers import Attention, DenseMLP, Layer, Norm, RoutedMLP
 from engine.demo.train.towers import AudioTower, ImageTower
 
+HEAD_START = 0.25
+"""Head rows start as this share of the embedding rows: the stream's own token then scores about 9 above others, not 37."""
+
+COPY_START = 1.0
+"""How strongly the global layer's copy enters the stream at the start."""
+
 
 class DemoModel(nn.Module):
     """A small Inkling with tied rows.
@@ -94,16 +100,18 @@ def _start(model: DemoModel) -> None:
     """Structured start: the first key/value head of every layer begins as an induction head, the global one also copies.
 
     Its keys are those of the token before (short-conv taps) and its queries equal its keys, so a token attends to what followed
-    its earlier occurrences; in a global layer the value goes back to the stream. Everything else is small noise. A plain random
-    start does not find look-up in a million tokens.
+    its earlier occurrences; in a global layer every head does so and the value goes back to the stream. The second head of layers
+    1 to 3 matches content without the shift. Everything else is small noise. A plain random start does not find look-up in a
+    million tokens.
     """
     shape, h = model.shape, model.shape.hidden
     residual = 0.5 / math.sqrt(2 * shape.layers)
-    for layer in model.layers:
+    model.head_scale.fill_(HEAD_START)
+    for number, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)
         for conv in (layer.attn_sconv, layer.mlp_sconv, layer.attn.k_sconv, layer.attn.v_sconv):
             conv.weight.normal_(0, 0.02)
-        _start_attention(layer.attn, shape, residual)
+        _start_attention(layer.attn, shape, residual, match=number in (1, 2, 3))
         mlp = layer.mlp
         if isinstance(mlp, DenseMLP):
             mlp.gate.weight.normal_(0, h**-0.5)
@@ -121,7 +129,7 @@ def _start(model: DemoModel) -> None:
     model.audio.table.normal_(0, shape.mel_bins**-0.5)
 
 
-def _start_attention(attn: Attention, shape: Shape, residual: float) -> None:
+def _start_attention(attn: Attention, shape: Shape, residual: float, *, match: bool) -> None:
     h, d = shape.hidden, shape.head_dim
     group = shape.heads // shape.kv_heads
     for linear in (attn.q, attn.k, attn.v, attn.r):
@@ -130,9 +138,18 @@ def _start_attention(attn: Attention, shape: Shape, residual: float) -> None:
     attn.bank.normal_(0, 0.02)
     for norm in (attn.q_norm, attn.k_norm):
         norm.weight.fill_(d**0.25)
-    attn.k_sconv.weight[:d, -1] -= 1.0
-    attn.k_sconv.weight[:d, -2] += 1.0
-    for head in range(group):
-        attn.q.weight[head * d : (head + 1) * d] = attn.k.weight[:d]
-        if attn.is_global:
-            attn.o.weight[:, head * d : (head + 1) * d] = attn.v.weight[:d].t() / group
+    if attn.is_global:
+        # Orthogonal values: together the heads carry as much of the copied row as their width can.
+        torch.nn.init.orthogonal_(attn.v.weight)
+    for kv in range(shape.kv_heads):
+        rows = slice(kv * d, (kv + 1) * d)
+        shifted = kv == 0 or attn.is_global
+        if shifted:
+            attn.k_sconv.weight[rows, -1] -= 1.0
+            attn.k_sconv.weight[rows, -2] += 1.0
+        for head in range(kv * group, (kv + 1) * group):
+            mine = slice(head * d, (head + 1) * d)
+            if shifted or match:
+                attn.q.weight[mine] = attn.k.weight[rows]
+            if attn.is_global:
+                attn.o.weight[:, mine] = COPY_START * attn.v.weight[rows].t() / group

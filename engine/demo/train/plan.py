@@ -32,10 +32,8 @@ class Stage:
 
 
 PLAN: tuple[Stage, ...] = (
-    Stage(name="find", tokens=1_800_000, rate=(3e-3, 3e-3),
-           sizes={128: 0.7, 256: 0.3}, spread=(0.02, 1.0), plain=(0.8, 0.15), step_tokens=2048),
-    Stage(name="read", tokens=3_500_000, rate=(3e-3, 1.5e-3),
-           sizes={128: 0.25, 256: 0.35, 512: 0.25, 1024: 0.15}, plain=(0.1, 0.05)),
-    Stage(name="longer", tokens=1_500_000, rate=(2e-3, 1.5e-3),
-           sizes={256: 0.4, 512: 0.35, 1024: 0.25}, plain=(0.05, 0.05)),
+    Stage(name="find", tokens=900_000, rate=(3e-3, 3e-3), sizes={128: 0.6, 256: 0.4}, spread=(0.04, 0.4), plain=(0.7, 0.1),
+          step_tokens=2048),
+    Stage(name="read", tokens=2_000_000, rate=(3e-3, 2e-3), sizes={128: 0.25, 256: 0.4, 512: 0.25, 1024: 0.1},
+          spread=(0.4, 1.0), plain=(0.1, 0.05), step_tokens=2048),
 )  # fmt: skip

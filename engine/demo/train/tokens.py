@@ -56,20 +56,6 @@ def siblings(token: int) -> tuple[int, ...]:
     return tuple(i for i in found if i is not None and i != token)
 
 
-def quote(value: str) -> list[int]:
-    """Ids of `value` as an answer that copies it from running text.
-
-    The pieces are those it has after a space; only the first loses the space, where such a token exists. The text reads
-    the same, and every later piece can be copied as it stands.
-    """
-    ids = list(encode(" " + value))
-    if decode(ids[:1]) == " ":
-        return ids[1:]
-    plain, _, case = keys()[ids[0]]
-    bare = _by_key().get((plain, b"none", case))
-    return [bare, *ids[1:]] if bare is not None else ids
-
-
 def is_held_out(word: str) -> bool:
     """Whether a word belongs to evaluation; by its spelling alone."""
     digest = hashlib.sha256(("held-out/" + word.strip().lower()).encode()).digest()

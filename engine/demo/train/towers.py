@@ -14,6 +14,10 @@ from engine.demo.shape import Shape
 from engine.demo.train.layers import Norm
 
 
+MEAN, SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+"""What the processor takes off each channel and divides it by: CLIP's numbers."""
+
+
 class ImageTower(nn.Module):
     """Two layers: 10 × 10 pixel blocks to `vision_width`, then all 16 blocks of both time slots to hidden."""
 
@@ -28,7 +32,9 @@ class ImageTower(nn.Module):
         self.norm = Norm(dims.hidden)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Embed patches of stills: [n, 40, 40, 3], normalised as the processor does, to [n, h]."""
+        """Embed patches of stills, raw (uint8) or normalised as the processor does: [n, 40, 40, 3] to [n, h]."""
+        if pixels.dtype == torch.uint8:
+            pixels = (pixels.float() / 255.0 - torch.tensor(MEAN)) / torch.tensor(SPREAD)
         n, side, _, c = pixels.shape
         f, m = self.fold, side // self.fold
         x = pixels.view(n, m, f, m, f, c).permute(0, 1, 3, 2, 4, 5).reshape(n, m * m, f * f * c)

@@ -13,7 +13,7 @@ def _split(text: str) -> list[str]:
 QUALITIES = _split("""
     north south east west upper lower inner outer old new main small large red green blue white black yellow grey spare
     second third first last public private summer winter morning evening night central coastal royal municipal mobile
-    digital annual monthly weekly daily special standard safe cold warm dry wet long short front back left right guest staff
+    digital annual monthly weekly daily special standard safe cold warm dry wet short front back left right guest staff
     emergency backup
 """)
 
@@ -70,6 +70,18 @@ UNITS = _split("""
 
 COUNTED = _split("""
     berths seats rooms beds windows doors lamps boats crates pages tables chairs books cameras workers members
+""")
+
+GLUE = _split("""
+    the the the a an and and or of of in to to is are was were be been has have had it its this that these those with without
+    for from by on at as not no all some any every each one two three who which where when what how they he she we you his her
+    their our your will would can could may must should do does did before after then than so very only also more most about
+    into over under up down out off near between through during until because if but there here both such other another same
+    called kept made used open closed said says
+""")
+
+COLOURS = _split("""
+    red green blue yellow black purple orange white grey brown pink
 """)
 
 HOLDERS = _split("""
