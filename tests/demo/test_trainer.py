@@ -12,8 +12,8 @@ import torch
 from engine.demo.checkpoint import write_checkpoint
 from engine.demo.rows import spelled_rows
 from engine.demo.shape import VOCABULARY, Shape
-from engine.demo.train.drafts import Draft
 from engine.demo.train.chat import say, say_digits
+from engine.demo.train.drafts import Draft
 from engine.demo.train.evaluate import Score
 from engine.demo.train.export import write_compact
 from engine.demo.train.lookup import lookup

@@ -90,6 +90,5 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
     weights = torch.tensor(weight)
     where = torch.searchsorted(candidates, wanted)
     labels = torch.searchsorted(candidates, torch.tensor(label, dtype=torch.long))
-    return Batch(
-        ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, media, torch.tensor(label_at, dtype=torch.long), labels
-    )  # fmt: skip
+    slots = torch.tensor(label_at, dtype=torch.long)
+    return Batch(ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, media, slots, labels)

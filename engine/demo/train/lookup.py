@@ -1,7 +1,8 @@
 """Look-up: documents of facts in filler text, questions about them, and questions that the document does not answer.
 
 A document is one text message, laid out as the workbench renders files. Answers copy the value after a fixed beginning ("It is Ana
-Duarte."); what is not there is "Not stated."; a question over two facts is answered by both, in order. Deterministic in the generator that is passed in.
+Duarte."); what is not there is "Not stated."; a question over two facts is answered by both, in order. Deterministic in the
+generator that is passed in.
 """
 
 from __future__ import annotations
@@ -119,14 +120,16 @@ def answered(fact: Fact, facts: list[Fact]) -> bool:
     return any(_same(f, fact) and f.key.lower() == fact.key.lower() and (not fact.two or f.other == fact.other) for f in facts)
 
 
+_ALIKE = (
+    {"spot", "any", "channel"}, {"person", "owner", "runner"}, {"name", "person", "any"}, {"length", "weight", "price"},
+    {"opens", "closes"}, {"opens", "date", "year"},
+)  # fmt: skip
+"""Kinds of values between which a question may not tell: "Where is Ana Duarte?" is answered by where she works."""
+
+
 def _same(a: Fact, b: Fact) -> bool:
-    # Whatever a heading says of its key may answer any question about it; "Where is Ana Duarte?" is answered by where she works.
-    open_ended = {"spot", "any", "channel"}
-    alike = {"person", "owner", "runner"}
-    x, y = a.relation.value, b.relation.value
-    return a.relation is b.relation or (x in open_ended and y in open_ended) or "any" in (x, y) or {x, y} <= alike \
-        or (a.relation.key == b.relation.key and {x, y} <= {"opens", "closes", "date", "year"}) or {x, y} <= {"name", "person", "any"} \
-        or {x, y} <= {"length", "weight", "price"}
+    pair = {a.relation.value, b.relation.value}
+    return a.relation is b.relation or "any" in pair or any(pair <= kinds for kinds in _ALIKE)
 
 
 def _question(random: Random, fact: Fact, paraphrase: bool, *, key: str = "") -> str:

@@ -47,23 +47,27 @@ RELATIONS: tuple[Relation, ...] = (
               "Who is the {key}?|What is the name of the {key}?|Tell me who the {key} is.|What is the {key} called?"
               "|Name the {key}."),
     _relation("role_of_thing", "person",
-              "The {key} of the {other} is {value}.|The {key} for the {other} is {value}.|The {key} of the {other} is called {value}.",
+              "The {key} of the {other} is {value}.|The {key} for the {other} is {value}."
+              "|The {key} of the {other} is called {value}.",
               "Who is the {key} of the {other}?|What is the name of the {key} of the {other}?|Who is the {key} for the {other}?"
               "|Name the {key} of the {other}."),
     _relation("thing", "price",
-              "The {key} costs {value}.|The price of the {key} is {value}.|The fee for the {key} is {value}.|The {key} fee is {value}."
+              "The {key} costs {value}.|The price of the {key} is {value}.|The fee for the {key} is {value}."
+              "|The {key} fee is {value}."
               "|A {key} costs {value}.|For the {key} you pay {value}.",
               "How much is the {key}?|How much does the {key} cost?|What is the price of the {key}?|What is the fee for the {key}?"
               "|How much is the {key} fee?|What does the {key} cost?|What do I pay for the {key}?"),
     _relation("fee_for", "price",
-              "The {key} fee for {other} is {value}.|The {key} charge for {other} is {value}.|The price of {key} for {other} is {value}.",
+              "The {key} fee for {other} is {value}.|The {key} charge for {other} is {value}."
+              "|The price of {key} for {other} is {value}.",
               "How much is the {key} fee for {other}?|What is the {key} fee for {other}?|What does {key} cost for {other}?"
               "|How much do {other} pay for {key}?"),
     _relation("thing_to_place", "time",
               "The {key} to {other} leaves at {value}.|The first {key} to {other} leaves at {value}."
               "|The {key} to {other} departs at {value}.|For {other} the {key} leaves at {value}.",
               "When does the {key} to {other} leave?|At what time does the {key} to {other} leave?"
-              "|When does the first {key} to {other} leave?|What time is the {key} to {other}?|When does the {key} depart for {other}?"),
+              "|When does the first {key} to {other} leave?|What time is the {key} to {other}?"
+              "|When does the {key} depart for {other}?"),
     _relation("thing", "number",
               "The number of the {key} is {value}.|The {key} number is {value}.|The serial number of the {key} is {value}."
               "|The {key} carries the number {value}.",
@@ -71,10 +75,12 @@ RELATIONS: tuple[Relation, ...] = (
               "|Tell me the number of the {key}."),
     _relation("thing", "opens",
               "The {key} opens at {value}.|The {key} is open from {value}.|The {key} starts at {value}.",
-              "When does the {key} open?|At what time does the {key} open?|When does the {key} start?|From when is the {key} open?"),
+              "When does the {key} open?|At what time does the {key} open?|When does the {key} start?"
+              "|From when is the {key} open?"),
     _relation("thing", "closes",
               "The {key} closes at {value}.|The {key} is open until {value}.|The {key} ends at {value}.",
-              "When does the {key} close?|At what time does the {key} close?|When does the {key} end?|Until when is the {key} open?"),
+              "When does the {key} close?|At what time does the {key} close?|When does the {key} end?"
+              "|Until when is the {key} open?"),
     _relation("thing", "channel",
               "The {key} answers on {value}.|The {key} listens on {value}.|You reach the {key} on {value}.",
               "On which channel does the {key} answer?|How do I reach the {key}?|Which channel is the {key} on?"
@@ -95,7 +101,8 @@ RELATIONS: tuple[Relation, ...] = (
               "On which day is the {key}?|What is the date of the {key}?|On what date is the {key}?|Which day is the {key} on?"),
     _relation("thing", "year",
               "The {key} was built in {value}.|The {key} dates from {value}.|The {key} was founded in {value}.",
-              "When was the {key} built?|In which year was the {key} built?|When was the {key} founded?|From which year is the {key}?"),
+              "When was the {key} built?|In which year was the {key} built?|When was the {key} founded?"
+              "|From which year is the {key}?"),
     _relation("thing", "owner",
               "The {key} belongs to {value}.|The owner of the {key} is {value}.|The {key} is owned by {value}.",
               "Who owns the {key}?|Who is the owner of the {key}?|To whom does the {key} belong?|Whose is the {key}?"),

@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from engine.demo.shape import Shape
 from engine.demo.train.layers import Norm
 
-
 MEAN, SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 """What the processor takes off each channel and divides it by: CLIP's numbers."""
 
