@@ -6,8 +6,17 @@ from collections.abc import Callable
 
 from engine.demo.train.chat import Chat
 from engine.demo.train.lookup import lookup
+from engine.demo.train.skills import bars, digits, grids, sounds
+from engine.demo.train.skills.items import Maker, Skill
 
-SKILLS: dict[str, Callable[..., Chat]] = {
-    "lookup": lookup,
+MAKERS: dict[str, Maker] = {
+    "grids": grids.scene,
+    "digits": digits.shown,
+    "bars": bars.chart,
+    "dtmf": sounds.dialled,
+    "tones": sounds.tones,
 }
-"""Called as ``skill(random, tokens, held_out=False, paraphrase=False, spread=1.0, plain=0.1)``."""
+"""Scenes with their questions, see :mod:`engine.demo.train.skills.items`."""
+
+SKILLS: dict[str, Callable[..., Chat]] = {"lookup": lookup} | {name: Skill(maker) for name, maker in MAKERS.items()}
+"""Called as ``skill(random, tokens, held_out=False, paraphrase=False, …)``; gives at most `tokens` ids."""
