@@ -18,10 +18,11 @@ from torch.nn import functional as F
 
 from engine.demo.rows import spelled_rows
 from engine.demo.shape import Shape
+from engine.demo.train.align import align
 from engine.demo.train.batches import Batch, collate, fit
 from engine.demo.train.model import DemoModel
 from engine.demo.train.plan import Stage
-from engine.demo.train.skills import SKILLS
+from engine.demo.train.skills import ALIGNED, SKILLS
 from engine.demo.train.vocabulary import trained_ids
 
 WARM_UP_STEPS = 30
@@ -102,6 +103,9 @@ class Run:
         """Run every stage that is not done."""
         saved = time.monotonic()
         for stage in plan:
+            if stage.align and not self.done.get(stage.name):
+                right = align(self.model, ALIGNED, stage.align, stage.name)
+                self._write({"step": self.step, "stage": stage.name, "aligned": right})
             while self.done.get(stage.name, 0) < stage.tokens:
                 self._step(stage)
                 if time.monotonic() - saved > save_every_s:
@@ -136,5 +140,8 @@ class Run:
     def _log(self, stage: Stage, size: int, loss: float, norm: float, rate: float) -> None:
         line = {"step": self.step, "stage": stage.name, "tokens": sum(self.done.values()), "size": size, "loss": round(loss, 4),
                 "norm": round(norm, 3), "rate": rate, "cpu_s": round(time.process_time(), 1)}  # fmt: skip
+        self._write(line)
+
+    def _write(self, line: dict) -> None:
         with (self.folder / "log.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")

@@ -19,6 +19,8 @@ class Stage:
         Share of the word pools in use.
     plain : pair
         Share of bare word pairs among look-up sequences.
+    align : int
+        Steps of tower alignment before the stage begins.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Stage:
     spread: tuple[float, float] = (1.0, 1.0)
     plain: tuple[float, float] = (0.1, 0.1)
     step_tokens: int = 4096
+    align: int = 0
 
 
 PLAN: tuple[Stage, ...] = (

@@ -31,8 +31,8 @@ class ImageTower(nn.Module):
         self.norm = Norm(dims.hidden)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Embed patches of stills, raw (uint8) or normalised as the processor does: [n, 40, 40, 3] to [n, h]."""
-        if pixels.dtype == torch.uint8:
+        """Embed patches of stills, raw (integers) or normalised as the processor does: [n, 40, 40, 3] to [n, h]."""
+        if not pixels.is_floating_point():
             pixels = (pixels.float() / 255.0 - torch.tensor(MEAN)) / torch.tensor(SPREAD)
         n, side, _, c = pixels.shape
         f, m = self.fold, side // self.fold
