@@ -1,7 +1,7 @@
 """Teach the towers to speak the text rows, before anything is learned jointly.
 
-A patch or a frame that shows something shall come out of its tower near the row of the word for it: cross-entropy over the words in
-play, with rows and layers held still. Takes a minute; without it, joint training reads neither images nor tones for a million tokens.
+A patch or a frame that shows something shall come out of its tower near the row of the word for it: cross-entropy over the words
+in play, with rows and layers held still. Takes a minute; without it, joint training reads neither images nor tones for a million tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.demo.train.model import DemoModel
+from engine.demo.train.skills import grids
+from engine.demo.train.skills.align import marked
+from engine.demo.train.tokens import encode
 
+DIGITS = [encode(d)[0] for d in "0123456789"]
 POOL, BATCH, RATE = 5000, 256, 1e-3
 
 
@@ -34,11 +38,15 @@ def align(model: DemoModel, makers: dict[str, tuple], steps: int, seed: str) -> 
 
 
 def _pool(makers: tuple, random: Random, *, patches: bool) -> tuple[Tensor, Tensor]:
-    from engine.demo.train.skills.align import marked
-
-    # An equal share of each maker, or the one that marks most would be all there is.
-    parts = [marked((maker,), random, POOL // len(makers), patches=patches) for maker in makers]
-    return torch.cat([torch.from_numpy(f) for f, _ in parts]), torch.cat([torch.from_numpy(t) for _, t in parts])
+    features, labels = [], []
+    for maker in makers:
+        # An equal share of each maker, or the one that marks most would be all there is.
+        x, y = (torch.from_numpy(part) for part in marked((maker,), random, POOL // len(makers), patches=patches))
+        # Where a cell of a grid stands cannot be seen in its pixels.
+        seen = ~torch.isin(y, torch.tensor(DIGITS)) if maker is grids.scene else torch.ones(len(y), dtype=torch.bool)
+        features.append(x[seen])
+        labels.append(y[seen])
+    return torch.cat(features), torch.cat(labels)
 
 
 def _train(model: DemoModel, tower: nn.Module, features: Tensor, labels: Tensor, steps: int, random: Random) -> float:

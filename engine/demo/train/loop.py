@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -31,11 +32,11 @@ LABEL_WEIGHT = 0.3
 """Weight of the labels at slots beside the answers."""
 
 
-def new_model(seed: int = 0) -> DemoModel:
-    """A fresh demo model at its structured start."""
+def new_model(seed: int = 0, *, rows: Iterable[int] = ()) -> DemoModel:
+    """A fresh demo model at its structured start; `rows` are ids to train beside those of the generators."""
     torch.manual_seed(seed)
     shape = Shape()
-    return DemoModel(shape, torch.from_numpy(spelled_rows(shape.hidden)), torch.tensor(trained_ids()))
+    return DemoModel(shape, torch.from_numpy(spelled_rows(shape.hidden)), torch.tensor(sorted({*trained_ids(), *rows})))
 
 
 def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
@@ -53,8 +54,6 @@ def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
 def _place(model: DemoModel, optimiser: torch.optim.Optimizer, state: dict) -> None:
     """Load a saved state; ids that have become trained since then start from their drawn rows."""
     known = state["trained"]
-    if lost := set(known.tolist()) - set(model.trained.tolist()):
-        raise ValueError(f"the saved run trains {len(lost)} rows that the generators no longer use: start a new folder")
     at = torch.searchsorted(model.trained, known)
     state["model"]["rows"] = model.rows.detach().clone().index_copy(0, at, state["model"]["rows"])
     # The optimiser numbers parameters by its groups: those with more than one axis first.
@@ -79,13 +78,14 @@ class Run:
     @classmethod
     def open(cls, folder: Path) -> Run:
         """Start a run, or go on where `folder` stopped."""
-        model = new_model()
+        path = folder / "state.pt"
+        state = torch.load(path, weights_only=True) if path.exists() else None
+        model = new_model(rows=state["trained"].tolist() if state else ())
         decayed = [p for p in model.parameters() if p.dim() > 1]
         plain = [p for p in model.parameters() if p.dim() <= 1]
         groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
         run = cls(folder, model, torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=True), {})
-        if (path := folder / "state.pt").exists():
-            state = torch.load(path, weights_only=True)
+        if state:
             _place(model, run.optimiser, state)
             run.done, run.step = state["done"], state["step"]
         folder.mkdir(parents=True, exist_ok=True)

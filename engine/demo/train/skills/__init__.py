@@ -20,3 +20,6 @@ MAKERS: dict[str, Maker] = {
 
 SKILLS: dict[str, Callable[..., Chat]] = {"lookup": lookup} | {name: Skill(maker) for name, maker in MAKERS.items()}
 """Called as ``skill(random, tokens, held_out=False, paraphrase=False, …)``; gives at most `tokens` ids."""
+
+ALIGNED: dict[str, tuple[Maker, ...]] = {"patches": (grids.scene, digits.shown), "frames": (sounds.dialled,)}
+"""What the towers are taught to name before anything is learned jointly, see :mod:`engine.demo.train.align`."""
