@@ -1,7 +1,8 @@
 """Teach the towers to speak the text rows, before anything is learned jointly.
 
-A patch or a frame that shows something shall come out of its tower near the row of the word for it: cross-entropy over the words
-in play, with rows and layers held still. Takes a minute; without it, joint training reads neither images nor tones for a million tokens.
+A patch or a frame that shows something shall come out of its tower near the row of the word for it: cross-entropy over the
+words in play, with rows and layers held still. Takes a minute; without it, joint training reads neither images nor tones for a
+million tokens.
 """
 
 from __future__ import annotations
