@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from engine.demo.train.chat import Chat
 from engine.demo.train.lookup import lookup
-from engine.demo.train.skills import bars, digits, grids, sounds
-from engine.demo.train.skills.items import Maker, Skill
+from engine.demo.train.skills import bars, digits, grids, sounds, spoken
+from engine.demo.train.skills.items import Maker
+from engine.demo.train.skills.sequences import Skill
 
 MAKERS: dict[str, Maker] = {
     "grids": grids.scene,
@@ -15,11 +16,15 @@ MAKERS: dict[str, Maker] = {
     "bars": bars.chart,
     "dtmf": sounds.dialled,
     "tones": sounds.tones,
+    "spoken": spoken.spoken,
 }
-"""Scenes with their questions, see :mod:`engine.demo.train.skills.items`."""
+"""Scenes with their questions, see :mod:`.items`."""
 
 SKILLS: dict[str, Callable[..., Chat]] = {"lookup": lookup} | {name: Skill(maker) for name, maker in MAKERS.items()}
 """Called as ``skill(random, tokens, held_out=False, paraphrase=False, …)``; gives at most `tokens` ids."""
 
-ALIGNED: dict[str, tuple[Maker, ...]] = {"patches": (grids.scene, digits.shown), "frames": (sounds.dialled,)}
+ALIGNED: dict[str, tuple[Maker, ...]] = {
+    "patches": (grids.scene, digits.shown),
+    "frames": (sounds.dialled, spoken.spoken),
+}
 """What the towers are taught to name before anything is learned jointly, see :mod:`engine.demo.train.align`."""

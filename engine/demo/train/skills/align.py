@@ -1,6 +1,7 @@
 """Patches and frames with the words they show: for teaching the towers to speak the text rows before anything else.
 
 Each call draws fresh scenes of the skills and takes their marked places, so that what is aligned is what is read later.
+:mod:`engine.demo.train.align` teaches with them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.demo.train.chat import Chat
-from engine.demo.train.skills.items import Maker, sequence
+from engine.demo.train.skills.items import Maker
+from engine.demo.train.skills.sequences import sequence
 
 
 def marked(makers: tuple[Maker, ...], random: Random, count: int, *, patches: bool) -> tuple[np.ndarray, NDArray[np.int64]]:
@@ -25,8 +27,9 @@ def marked(makers: tuple[Maker, ...], random: Random, count: int, *, patches: bo
     found: list[np.ndarray] = []
     labels: list[int] = []
     while len(labels) < count:
+        maker = random.choice(makers)
         try:
-            chat = sequence(random.choice(makers), random, 512, held_out=False, paraphrase=False, level=1.0)
+            chat = sequence(maker, random, 512, held_out=False, paraphrase=False, level=1.0)
         except ValueError:
             continue
         _take(chat, found, labels, patches)
