@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.demo.train.chat import Chat
 from engine.demo.train.lookup import lookup
-from engine.demo.train.skills import bars, digits, grids, sounds, spoken
+from engine.demo.train.skills import bars, digits, grids, reading, sounds, spoken, together
 from engine.demo.train.skills.items import Maker
 from engine.demo.train.skills.sequences import Skill
 
@@ -17,6 +17,8 @@ MAKERS: dict[str, Maker] = {
     "dtmf": sounds.dialled,
     "tones": sounds.tones,
     "spoken": spoken.spoken,
+    "together": together.scene,
+    "reading": reading.scene,
 }
 """Scenes with their questions, see :mod:`.items`."""
 

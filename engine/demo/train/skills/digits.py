@@ -69,7 +69,7 @@ def shown(random: Random, *, held_out: bool, level: float, room: int, slotted: b
     for _ in range(100):
         size = random.randint(12, 20) if slotted else random.randint(14, round(20 + 28 * level))
         name = random.choice(FACES)
-        canvas, origin = _place(random, digits, name, size, slotted)
+        canvas, origin = place(random, digits, name, size, slotted)
         if max(canvas) <= 1000 and DEFAULT_IMAGE_RULE.grid(*canvas).tokens <= room:
             break
     else:
@@ -83,7 +83,8 @@ def shown(random: Random, *, held_out: bool, level: float, room: int, slotted: b
     return Scene((picture,), ((1.0, "digits shown", ask),))
 
 
-def _place(random: Random, digits: str, name: str, size: int, slotted: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+def place(random: Random, digits: str, name: str, size: int, slotted: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+    """A canvas (width, height) that holds the digits, and where the first one stands."""
     font = face(name, size)
     _, top, _, bottom = font.getbbox("0123456789")
     if slotted:

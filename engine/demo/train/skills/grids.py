@@ -94,9 +94,13 @@ def scene(random: Random, *, held_out: bool, level: float, room: int, large: boo
     """
     rows, columns, cell_px = _size(random, level, room, large)
     grid = layout(random, held_out, rows, columns)
+    return Scene((picture(grid, random, cell_px),), kinds(grid), questions=6)
+
+
+def picture(grid: Grid, random: Random, cell_px: int = CELL_PX) -> Picture:
+    """A grid drawn exactly as the bundled sample is, or varied a little."""
     plain = cell_px == CELL_PX and random.random() < 0.5
-    picture = Picture(draw(grid, cell_px, jitter=None if plain else random), marks(grid, cell_px))
-    return Scene((picture,), kinds(grid), questions=6)
+    return Picture(draw(grid, cell_px, jitter=None if plain else random), marks(grid, cell_px))
 
 
 def _size(random: Random, level: float, room: int, large: bool | None) -> tuple[int, int, int]:

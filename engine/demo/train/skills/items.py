@@ -95,6 +95,8 @@ class Scene:
         So many make sense.
     system, tools
         What stands before everything.
+    alone : bool
+        Questions count or name what the conversation holds: nothing else may be in it.
     """
 
     steps: tuple[Step, ...]
@@ -102,6 +104,7 @@ class Scene:
     questions: int = 1
     system: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
+    alone: bool = False
 
     def ask(self, random: Random, paraphrase: bool, skill: str = "") -> tuple[Step, ...]:
         """One question, of `skill` if it is given; empty when this scene has none of it."""

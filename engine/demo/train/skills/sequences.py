@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import Any
 
 from engine.demo.train.chat import Answer as Turn
 from engine.demo.train.chat import Chat
-from engine.demo.train.skills.items import Answer, Item, Maker, Picture, Result, Sound, Step, Text
+from engine.demo.train.skills.items import Answer, Item, Maker, Picture, Result, Scene, Sound, Step, Text
 from engine.demo.train.skills.media import HOP, RATE_HZ, frames_of, patches_of
 from engine.demo.train.tokens import encode, framing
 from engine.protocol.images import DEFAULT_IMAGE_RULE
@@ -43,8 +44,8 @@ def sequence(maker: Maker, random: Random, tokens: int, *, held_out: bool, parap
     scene, answered = first, 0
     while True:
         added = _written(scene.steps, thinks)
-        for _ in range(scene.questions):
-            question = _written(scene.ask(random, paraphrase), thinks)
+        for steps in _questions(scene, random, paraphrase):
+            question = _written(steps, thinks)
             if len(chat.ids) + len(added.ids) + len(question.ids) > tokens:
                 if answered:
                     return chat
@@ -52,12 +53,27 @@ def sequence(maker: Maker, random: Random, tokens: int, *, held_out: bool, parap
             append(chat, added)
             append(chat, question)
             added, answered = Chat(), answered + 1
-        if first.tools or first.system or tokens - len(chat.ids) < 60:
+        if first.alone or tokens - len(chat.ids) < 60:
             return chat
         try:
             scene = maker(random, held_out=held_out, level=level, room=tokens - len(chat.ids) - (65 if thinks else 35))
         except ValueError:
             return chat
+        if scene.alone:
+            return chat
+
+
+def _questions(scene: Scene, random: Random, paraphrase: bool) -> Iterator[tuple[Step, ...]]:
+    """As many questions as make sense, none twice in the same words."""
+    seen: set[str] = set()
+    for _ in range(3 * scene.questions):
+        steps = scene.ask(random, paraphrase)
+        text = "".join(step.text for step in steps if isinstance(step, Text))
+        if text not in seen:
+            seen.add(text)
+            yield steps
+        if len(seen) == scene.questions:
+            return
 
 
 def case(

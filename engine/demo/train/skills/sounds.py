@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.demo.train.skills.items import Scene, Sound, Step, Text, drawn_for, it_is
-from engine.demo.train.skills.media import HOP, RATE_HZ
+from engine.demo.train.skills.media import RATE_HZ
 from engine.demo.train.skills.wordings import DIALLED, HIGHEST, LOWEST, TONES
 
 ROWS_HZ, COLUMNS_HZ, KEYS = (697, 770, 852, 941), (1209, 1336, 1477), ("123", "456", "789", "*0#")
@@ -71,6 +71,11 @@ def dialled(random: Random, *, held_out: bool, level: float, room: int) -> Scene
     most = max(1, min(round(1 + 7 * level), (room - 10) // 8))
     least = 1 if random.random() < 0.2 or most < 3 else 3
     keys = code(random, held_out, (least if not held_out else min(2, most), most), "0123456789" * 6 + "*#")
+    return dialled_scene(keys, random)
+
+
+def dialled_scene(keys: str, random: Random) -> Scene:
+    """A recording of `keys` and the question for them."""
     sound = dial(keys, None if random.random() < 0.5 else random)
 
     def ask(random: Random, paraphrase: bool) -> tuple[Step, ...]:
@@ -109,8 +114,3 @@ def tones(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
 
     order = ((0.3, "pitch", highest), (0.3, "pitch", lowest)) if count > 1 else ()
     return Scene((sound,), ((0.4, "tones", counted), *order), questions=2)
-
-
-def frame_of(seconds: float) -> int:
-    """The frame a moment lies in."""
-    return int(seconds * RATE_HZ / HOP)

@@ -111,8 +111,17 @@ WHICH_CALL = Wording(
     ("Which keys do you hear in the {which} recording?",),
 )  # fmt: skip
 
+COLOUR_SENTENCES = (
+    "The {thing} is {colour}.", "The {thing} was painted {colour}.", "The colour of the {thing} is {colour}.",
+    "We have a {colour} {thing}.", "There is a {colour} {thing} here.",
+)  # fmt: skip
+
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Wording))
 """Every kind of question."""
 
-TEXTS = tuple(text for wording in ALL for text in wording.known)
+TEXTS = (
+    *(text for wording in ALL for text in wording.known),
+    *COLOUR_SENTENCES,
+    "Spoken: 1. Shown: 2. The colour is red. It is x.txt.",
+)
 """What training asks, slots and all: these words have trained rows."""
