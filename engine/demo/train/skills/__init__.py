@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.demo.train.chat import Chat
 from engine.demo.train.lookup import lookup
-from engine.demo.train.skills import bars, digits, grids, reading, sounds, spoken, together
+from engine.demo.train.skills import bars, digits, grids, reading, sounds, spoken, talk, together, tools
 from engine.demo.train.skills.items import Maker
 from engine.demo.train.skills.sequences import Skill
 
@@ -19,6 +19,8 @@ MAKERS: dict[str, Maker] = {
     "spoken": spoken.spoken,
     "together": together.scene,
     "reading": reading.scene,
+    "talk": talk.told,
+    "tools": tools.scene,
 }
 """Scenes with their questions, see :mod:`.items`."""
 

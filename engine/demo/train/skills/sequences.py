@@ -83,7 +83,8 @@ def case(
     for _ in range(500):
         scene = maker(random, held_out=True, level=level, room=room)
         if question := scene.ask(random, paraphrase, skill):
-            return Item(effort, (*scene.steps, *question), scene.system, scene.tools)
+            stop = next(i for i, step in enumerate(question, 1) if isinstance(step, Answer) and step.skill == skill)
+            return Item(effort, (*scene.steps, *question[:stop]), scene.system, scene.tools)
     raise ValueError(f"no question of {skill!r} came in 500 scenes")
 
 
@@ -151,13 +152,14 @@ def _turn(chat: Chat, answer: Answer, thinking: str) -> None:
     chat.ids.append(f.message_model)
     if thinking:
         chat.ids += [f.content_thinking, *encode(thinking), f.end_message, f.message_model]
+    named = len(chat.ids)
     chat.ids += [f.content_text] if answer.call is None else [*encode(answer.call[0]), f.content_invoke_tool_json]
-    first = len(chat.ids)
+    first = len(chat.ids) if answer.call is None else named
     chat.ids += payload(answer)
     last = len(chat.ids)
     chat.ids += [f.end_message, f.content_model_end_sampling]
     # The tool's name is as much of the answer as what is in the call.
-    chat.answers.append(Turn(answer.skill, start + 1, len(chat.ids), (first if answer.call is None else start + 1, last)))
+    chat.answers.append(Turn(answer.skill, start + 1, len(chat.ids), (first, last)))
 
 
 def payload(answer: Answer) -> list[int]:

@@ -91,10 +91,10 @@ def which_document(random: Random, *, held_out: bool, level: float, room: int) -
         answer = it_is(f"{names[wanted]}.txt", "together", thinking=f"The colour is {colours[wanted]}.")
         return Text(NAMES_COLOUR.ask(random, paraphrase)), answer
 
-    def colour(random: Random, paraphrase: bool) -> tuple[Step, ...]:
+    def which(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         return Text(COLOUR.ask(random, paraphrase, shape=shape)), it_is(colours[wanted], "colour")
 
-    return Scene(tuple(steps), ((0.8, "together", ask), (0.2, "colour", colour)), questions=3, alone=True)
+    return Scene(tuple(steps), ((0.8, "together", ask), (0.2, "colour", which)), questions=3, alone=True)
 
 
 def which_one(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
