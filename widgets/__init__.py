@@ -5,19 +5,26 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._linking import link
+    from .engine_status.widget import EngineStatus
     from .routing_map.widget import RoutingMap
+    from .span_table.widget import SpanTable
 
-__all__ = ["RoutingMap"]
+__all__ = ["EngineStatus", "RoutingMap", "SpanTable", "link"]
+
+_PLACES = {
+    "EngineStatus": ".engine_status.widget", "RoutingMap": ".routing_map.widget", "SpanTable": ".span_table.widget",
+    "link": "._linking",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name == "RoutingMap":
-        from .routing_map.widget import RoutingMap
-
-        return RoutingMap
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name], __name__), name)
     raise AttributeError(f"module 'widgets' has no attribute {name!r}")
 
 

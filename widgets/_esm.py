@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from workbench.esm import inline, widget_folder
+from workbench.esm import inline, style, widget_folder
 
 
 @cache
@@ -15,5 +15,5 @@ def esm(name: str, entry: str = "index.js") -> str:
 
 @cache
 def css(name: str) -> str:
-    """The widget `name`'s style sheet; every rule lies under its root class."""
-    return (widget_folder(name) / "index.css").read_text(encoding="utf-8")
+    """The widget `name`'s style sheet, the shared rules first; every rule lies under a root class."""
+    return style(name)

@@ -46,6 +46,12 @@ def widget_folder(name: str) -> Path:
     raise EsmError(f"no widget folder {name!r}: the installation is incomplete")
 
 
+def style(name: str) -> str:
+    """The style sheet of the widget `name`: what all widgets share, then its own rules."""
+    folder = widget_folder(name)
+    return "".join(path.read_text(encoding="utf-8") for path in (folder.parent / "_shared" / "base.css", folder / "index.css"))
+
+
 def _visit(path: Path, order: list[Path], above: tuple[Path, ...]) -> None:
     if path in above:
         raise EsmError(f"modules import each other: {' -> '.join(p.name for p in (*above, path))}")

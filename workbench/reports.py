@@ -164,9 +164,9 @@ def _routing(capture: Capture) -> str:
 
 
 def _widget_css() -> str:
-    from .esm import widget_folder
+    from .esm import style
 
-    return (widget_folder("routing_map") / "index.css").read_text(encoding="utf-8")
+    return style("routing_map")
 
 
 def _provenance(rendered: Rendered, reply: Reply | None, capture: Capture | None) -> list[tuple[str, Any]]:

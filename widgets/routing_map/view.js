@@ -9,6 +9,7 @@ import { button, choice, element } from "../_shared/dom.js";
 import { bits, count, percent, place, spanAt, tokens, visible } from "../_shared/format.js";
 import { createLegend } from "../_shared/legend.js";
 import { createRpc, Superseded } from "../_shared/rpc.js";
+import { hideTwin } from "../_shared/twin.js";
 import { createHeat } from "./heat.js";
 import { createStrip } from "./strip.js";
 import { createTables } from "./table.js";
@@ -86,7 +87,7 @@ export function render({ model, el, signal: hostSignal }) {
   ]);
   const facts = `${count(meta.tokens)} tokens · ${meta.layers.length} layers with ${meta.experts} experts, ${meta.top_k} chosen per ` +
     `token, and ${meta.sinks} sinks that every token uses`;
-  const root = element("section", { class: "ink-routing", "aria-label": "Routing map" }, [
+  const root = element("section", { class: "ink-widget ink-routing", "aria-label": "Routing map" }, [
     element("header", { class: "ink-head" }, [
       element("div", {}, [element("p", { class: "ink-title", text: "Expert routing" }), element("p", { class: "ink-facts", text: facts })]),
       asTable,
@@ -275,12 +276,4 @@ export function render({ model, el, signal: hostSignal }) {
   };
   hostSignal?.addEventListener("abort", end);
   return end;
-}
-
-/** A notebook keeps a static picture beside the widget, for when nothing runs; a live widget hides it. */
-function hideTwin(/** @type {HTMLElement} */ el, /** @type {boolean} */ hidden) {
-  for (const twin of el.closest(".jp-OutputArea")?.querySelectorAll("figure.inkling-twin") ?? []) {
-    const child = /** @type {HTMLElement} */ (twin.closest(".jp-OutputArea-child") ?? twin);
-    child.style.display = hidden ? "none" : "";
-  }
 }

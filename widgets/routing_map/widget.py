@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.captures import Capture
@@ -13,10 +12,11 @@ from workbench.routing import check_cell, check_range
 from workbench.routing_views import answer
 from workbench.routing_windows import METRICS, STATS, Metric
 
+from .._twinned import TwinnedWidget
 from . import _picture, css, esm, traits, twin_html
 
 
-class RoutingMap(anywidget.AnyWidget):
+class RoutingMap(TwinnedWidget):
     """Map of a capture's routing.
 
     Parameters
@@ -73,7 +73,6 @@ class RoutingMap(anywidget.AnyWidget):
         state = traits(capture)
         state.update(selection=list(selection or ()), cell=list(cell or ()), metric="expert" if cell else metric)
         super().__init__(**state)
-        self.on_msg(self._asked)
 
     @traitlets.validate("selection", "window")
     def _check_range(self, proposal: dict[str, Any]) -> list[int]:
@@ -97,31 +96,11 @@ class RoutingMap(anywidget.AnyWidget):
         """The static picture as PNG bytes, as a saved notebook shows it."""
         return _picture(self.capture)
 
-    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        reply, buffers = answer(self.capture, content)
-        self.send(reply, buffers)
+    def twin_html(self) -> str:
+        return twin_html(self.capture)
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        made = super()._repr_mimebundle_(**options)
-        if made is None:
-            return None
-        data, metadata = made
-        data["text/html"] = twin_html(self.capture)
-        data["text/plain"] = repr(self)
-        return data, metadata
-
-    def _ipython_display_(self) -> None:
-        """Show the widget, and beside it the twin: front ends prefer a widget's place even when nothing can fill it."""
-        from IPython.display import display
-
-        made = self._repr_mimebundle_()
-        if made is None:
-            return
-        data, metadata = made
-        twin = data.pop("text/html")
-        # The twin first: it is there to be hidden when the live widget appears.
-        display({"text/html": twin, "text/plain": repr(self)}, raw=True)
-        display(data, metadata=metadata, raw=True)
+    def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
+        return answer(self.capture, request)
 
     def __repr__(self) -> str:
         chosen = [f"tokens {self.selection[0]} to {self.selection[1] - 1}"] if self.selection else []

@@ -22,7 +22,7 @@ from starlette.routing import Mount
 
 from workbench import Context
 from workbench.errors import AppStartError
-from workbench.esm import EsmError, inline, widget_folder
+from workbench.esm import EsmError, inline, style, widget_folder
 
 from . import page
 from .hosted import Blobs
@@ -161,7 +161,8 @@ def widget_text(name: str) -> tuple[str, str] | None:
     if not stem.isidentifier() or kind not in ("js", "css"):
         return None
     try:
-        source = widget_folder(stem) / f"index.{kind}"
+        if kind == "css":
+            return style(stem), "text/css"
+        return inline(widget_folder(stem) / "index.js"), "text/javascript"
     except EsmError:
         return None
-    return (inline(source), "text/javascript") if kind == "js" else (source.read_text(encoding="utf-8"), "text/css")

@@ -22,6 +22,8 @@ _GAUGES = {
     "vllm:num_requests_running": "running",
     "vllm:num_requests_waiting": "waiting",
     "vllm:kv_cache_usage_perc": "kv_cache_used",
+    "vllm:prompt_tokens_total": "prompt_tokens",
+    "vllm:generation_tokens_total": "generated_tokens",
     "vllm:prefix_cache_queries_total": "prefix_queried_tokens",
     "vllm:prefix_cache_hits_total": "prefix_hit_tokens",
     "vllm:spec_decode_num_draft_tokens_total": "drafted_tokens",

@@ -1,0 +1,54 @@
+"""What every notebook widget does alike: answer its page's questions, and leave a static twin in the notebook.
+
+A front end prefers a widget's place even when nothing can fill it, so the twin is a second output put before the widget: a live
+widget hides it, a saved notebook and its HTML export show it. Subclasses give ``_answer`` and ``twin_html``; this module knows no
+data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+
+
+class TwinnedWidget(anywidget.AnyWidget):
+    """Base of the project's widgets."""
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.on_msg(self._asked)
+
+    def twin_html(self) -> str:
+        """The static twin as HTML, with a text alternative for every picture."""
+        raise NotImplementedError
+
+    def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
+        """Answer one question (``id``, ``verb``, ``args``); whatever is wrong becomes an error answer, never an exception."""
+        raise NotImplementedError
+
+    def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        reply, buffers = self._answer(content)
+        self.send(reply, buffers)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        made = super()._repr_mimebundle_(**options)
+        if made is None:
+            return None
+        data, metadata = made
+        data["text/html"] = self.twin_html()
+        data["text/plain"] = repr(self)
+        return data, metadata
+
+    def _ipython_display_(self) -> None:
+        """Show the twin, then the widget."""
+        from IPython.display import display
+
+        made = self._repr_mimebundle_()
+        if made is None:
+            return
+        data, metadata = made
+        twin = data.pop("text/html")
+        # The twin first: it is there to be hidden when the live widget appears.
+        display({"text/html": twin, "text/plain": repr(self)}, raw=True)
+        display(data, metadata=metadata, raw=True)
