@@ -13,7 +13,7 @@ RUN := $(VENV)/bin
 PYTEST := $(RUN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab app test test-slow check browser clean
+.PHONY: help setup demo lab app docs test test-slow check browser clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ lab: setup ## JupyterLab on the tutorials, engine included
 
 app: setup ## the Gradio app, engine included
 	@$(RUN)/inkling app
+
+docs: setup ## the documentation as pages, in build/docs (no network)
+	@$(RUN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "docs: build/docs/index.html"
 
 test: setup browser ## every test but the slow ones and those that need a GPU
 	@$(PYTEST)

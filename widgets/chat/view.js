@@ -1,0 +1,183 @@
+// The chat: what was said on this branch, the answer while it comes, and the place to write.
+//
+// Traits. From Python: meta, turns (this branch, whole), live (the answer under way, at most 30 a second), problem. Both ways:
+// settings {effort, temperature, max_tokens, logprobs}, chosen (a reply to look inside). Questions: send, stop, retry, edit, branch.
+// Nothing is lost when an update is dropped: `turns` carries every finished turn.
+// Keyboard: Enter sends, Shift+Enter starts a line, Escape stops the answer or leaves an edit.
+
+import { frame } from "../_shared/canvas.js";
+import { button, choice, element } from "../_shared/dom.js";
+import { count } from "../_shared/format.js";
+import { createRpc, Superseded } from "../_shared/rpc.js";
+import { hideTwin } from "../_shared/twin.js";
+import { createLive } from "./live.js";
+import { createTurn } from "./turn.js";
+
+/** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
+export function render({ model, el, signal: hostSignal }) {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const rpc = createRpc(model, { timeout_ms: 120_000 });
+  const meta = () => model.get("meta");
+  const settings = () => model.get("settings");
+  /** @type {Map<string, {key: string, el: HTMLElement}>} turns as drawn, by id: only what changed is made again */
+  const drawn = new Map();
+
+  const title = element("p", { class: "ink-title", text: "Chat" });
+  const facts = element("p", { class: "ink-facts" });
+  const fill = element("i");
+  const gauge = element("div", { class: "ink-window", role: "img" }, [fill]);
+  const log = element("div", { class: "ink-turns", role: "log", "aria-label": "Conversation", tabindex: "0" });
+  const empty = element("p", { class: "ink-facts ink-empty", text: "Ask about what is in the context. The answer streams here." });
+  const live = createLive();
+  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
+  const input = element("textarea", { class: "ink-input", rows: "2", "aria-label": "Your message", placeholder: "Ask…" });
+  const send = button("Send", "Send the message", () => submit(), signal);
+  const stop = button("Stop", "Stop the answer", () => ask("stop", {}), signal);
+  send.classList.add("is-primary");
+  const effort = choice("Effort", meta().efforts.map((/** @type {string} */ name) => [name, name]), settings().effort ?? "",
+    (value) => change({ effort: value }), signal);
+  const temperature = number("Temperature", settings().temperature, { min: 0, max: 2, step: 0.1 }, (value) => change({ temperature: value }));
+  const limit = number("Answer up to", settings().max_tokens, { min: 1, max: meta().context_tokens, step: 1 }, (value) => change({ max_tokens: value }));
+  const cost = element("span", { class: "ink-facts ink-cost", "aria-live": "polite" });
+  const root = element("section", { class: "ink-widget ink-chat", "aria-label": "Chat" }, [
+    element("header", { class: "ink-head" }, [element("div", {}, [title, facts]), gauge]),
+    ...meta().notices.map((/** @type {string} */ text) => element("p", { class: "ink-notice", text })),
+    log, empty, live.el, problem,
+    element("div", { class: "ink-compose" }, [input, element("div", { class: "ink-send" }, [send, stop])]),
+    element("div", { class: "ink-row" }, [effort.el, temperature, limit, cost]),
+  ]);
+  el.replaceChildren(root);
+
+  function number(/** @type {string} */ label, /** @type {number} */ value, /** @type {Record<string, number>} */ range, /** @type {(v: number) => void} */ changed) {
+    const field = element("input", { type: "number", value, ...range });
+    field.addEventListener("change", () => {
+      if (field.checkValidity() && field.value !== "") return changed(Number(field.value));
+      return field.reportValidity();
+    }, { signal });
+    return element("label", { class: "ink-choice" }, [element("span", { text: label }), field]);
+  }
+  function change(/** @type {Record<string, any>} */ values) {
+    model.set("settings", { ...settings(), ...values });
+    model.save_changes();
+    priceSoon();
+  }
+  async function ask(/** @type {string} */ verb, /** @type {any} */ args) {
+    problem.hidden = true;
+    try {
+      return (await rpc.ask(verb, args)).result;
+    } catch (error) {
+      if (error instanceof Superseded || signal.aborted) return null;
+      problem.hidden = false;
+      problem.textContent = /** @type {Error} */ (error).message;
+      return null;
+    }
+  }
+  async function submit() {
+    const text = input.value.trim();
+    if (!text || busy()) return;
+    if (await ask("send", { text })) {
+      input.value = "";
+      cost.textContent = "";
+    }
+    input.focus();
+  }
+  const busy = () => Boolean(model.get("live")?.phase);
+
+  // What a message would cost, before it is sent: asked when typing rests.
+  let resting = 0;
+  function priceSoon() {
+    clearTimeout(resting);
+    resting = setTimeout(async () => {
+      const text = input.value.trim();
+      if (!text) {
+        cost.textContent = "";
+        return;
+      }
+      try {
+        const { result } = await rpc.ask("price", { text });
+        cost.textContent = result.words;
+        cost.classList.toggle("ink-problem", !result.fits);
+      } catch {
+        cost.textContent = ""; // a price is a courtesy; sending says what is wrong
+      }
+    }, 300);
+  }
+
+  const actions = {
+    retry: (/** @type {string} */ id) => ask("retry", { turn: id }),
+    edit: (/** @type {string} */ id, /** @type {string} */ text) => ask("edit", { turn: id, text }),
+    branch: (/** @type {string} */ id, /** @type {number} */ to) => ask("branch", { turn: id, to }),
+    inspect: (/** @type {string} */ id) => {
+      model.set("chosen", id);
+      model.save_changes();
+    },
+  };
+  function showTurns() {
+    const turns = model.get("turns");
+    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 24;
+    for (const id of [...drawn.keys()]) if (!turns.some((/** @type {any} */ turn) => turn.id === id)) drawn.delete(id);
+    const nodes = turns.map((/** @type {any} */ turn) => {
+      const key = JSON.stringify([turn, turn.id === model.get("chosen"), busy()]);
+      if (drawn.get(turn.id)?.key !== key) {
+        drawn.set(turn.id, { key, el: createTurn(turn, { ...actions, busy: busy(), chosen: turn.id === model.get("chosen") }, signal) });
+      }
+      return drawn.get(turn.id)?.el;
+    });
+    if (nodes.length !== log.children.length || nodes.some((/** @type {any} */ node, /** @type {number} */ i) => log.children[i] !== node)) log.replaceChildren(...nodes);
+    empty.hidden = turns.length > 0 || busy();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }
+  function showMeta() {
+    const { model: name, context_tokens: most, used_tokens: used } = meta();
+    facts.textContent = `${name} · ${count(used)} of ${count(most)} tokens used`;
+    fill.style.width = `${Math.min(100, (used / most) * 100)}%`;
+    gauge.setAttribute("aria-label", `${count(used)} of ${count(most)} tokens used`);
+  }
+  const showLive = frame(() => {
+    if (signal.aborted) return;
+    const now = model.get("live") ?? {};
+    live.show(now);
+    [send.hidden, stop.hidden] = [busy(), !busy()];
+    showTurns();
+    if (busy()) root.querySelector(".ink-live")?.scrollIntoView({ block: "nearest" });
+  });
+  function showProblem() {
+    const said = model.get("problem")?.message;
+    problem.hidden = !said;
+    problem.textContent = said ?? "";
+  }
+
+  input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    event.stopPropagation(); // notebooks bind plain keys
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      submit();
+    }
+    if (event.key === "Escape" && busy()) ask("stop", {});
+  }, { signal });
+  input.addEventListener("input", priceSoon, { signal });
+
+  const follow = /** @type {[string, () => void][]} */ ([
+    ["turns", showTurns], ["live", showLive], ["meta", showMeta], ["problem", showProblem], ["chosen", showTurns],
+    ["settings", () => { effort.select.value = settings().effort ?? ""; }],
+  ]).map(([name, changed]) => /** @type {[string, () => void]} */ ([`change:${name}`, changed]));
+  for (const [name, changed] of follow) model.on(name, changed);
+  const observer = new ResizeObserver(() => hideTwin(el, true));
+  observer.observe(el);
+  showMeta();
+  showTurns();
+  showLive();
+  showProblem();
+
+  const end = () => {
+    ending.abort();
+    clearTimeout(resting);
+    for (const [name, changed] of follow) model.off(name, changed);
+    observer.disconnect();
+    rpc.dispose();
+    hideTwin(el, false);
+  };
+  hostSignal?.addEventListener("abort", end);
+  return end;
+}
