@@ -21,7 +21,8 @@ def test_status_shows_the_engine_and_asks_before_it_stops_it(eng, lab, visit, sh
     assert f"{eng.info.limits.context_tokens:,} tokens of context" in panel.inner_text()
 
     before = eng.status()["generated_tokens"]
-    lab.python(page, "from workbench import Context\nc = Context()\nc.ask('Say something.')\nr = eng.generate(c, max_tokens=8, temperature=0)")
+    asked = "from workbench import Context\nc = Context()\nc.ask('Say something.')\n"
+    lab.python(page, asked + "r = eng.generate(c, max_tokens=8, temperature=0)")
     assert eng.status()["generated_tokens"] >= before + 1  # the engine's own counter moved, and so does the widget's
     wanted = eng.status()["generated_tokens"]
     for _ in range(100):

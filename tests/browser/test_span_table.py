@@ -23,7 +23,8 @@ def cap():
 def page(lab, visit, cap, tmp_path):
     cap.save(tmp_path / "run.zarr")
     cells = [
-        f"from workbench import Capture\nfrom widgets import RoutingMap, SpanTable, link\ncap = Capture.load({str(tmp_path / 'run.zarr')!r})",
+        "from workbench import Capture\nfrom widgets import RoutingMap, SpanTable, link",
+        f"cap = Capture.load({str(tmp_path / 'run.zarr')!r})",
         "table, routing = SpanTable(cap), RoutingMap(cap)\nlinks = link(table, routing)\ntable",
         "routing",
     ]  # fmt: skip

@@ -66,7 +66,7 @@ def test_the_twin_says_what_it_leaves_out(monkeypatch, cap):
 
 def test_widget_takes_contexts_and_refuses_the_rest(cap):
     context = Context()
-    context.add_document("A bold claim.".encode(), name="<script>.txt")
+    context.add_document(b"A bold claim.", name="<script>.txt")
     context.ask("Why?")
     table = SpanTable(context)
     assert "<script>" not in table.twin_html()
