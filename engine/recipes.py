@@ -1,8 +1,9 @@
 """Recipes: how to run which checkpoint on which hardware, as data.
 
-A recipe is a TOML file: a title, a model, vLLM's own options (``[args]``, by their command-line names) and environment variables
-(``[env]``). Ours lie beside this module in ``recipes/``; a path names anyone's own. What every kernel needs is not a recipe's
-business and is added by the kernel itself. This module checks form only: the installed vLLM's parser is the judge of the options.
+A recipe is a TOML file: a title, a model, where it comes from and what is verified where, the hardware it is for (``[hardware]``),
+vLLM's own options (``[args]``, by their command-line names) and environment variables (``[env]``). Ours lie beside this module in
+``recipes/``; a path names anyone's own. What every kernel needs is not a recipe's business and is added by the kernel itself. This
+module checks form only: the installed vLLM's parser is the judge of the options.
 """
 
 from __future__ import annotations
@@ -24,6 +25,25 @@ Option = str | int | float | bool | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """The accelerators of a recipe.
+
+    Attributes
+    ----------
+    gpu : str
+        A name the planner knows (``engine/planner/hardware.toml``).
+    count : int
+        How many of them one engine takes.
+    capability : tuple of int
+        CUDA compute capabilities, major times ten plus minor, whose kernels are known to run Inkling.
+    """
+
+    gpu: str
+    count: int
+    capability: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How to run a checkpoint.
 
@@ -37,13 +57,24 @@ class Recipe:
         vLLM's options by command-line name, without dashes in front. A table becomes JSON, true a bare flag, false ``--no-…``.
     env : dict of str to str
     memory_bytes : int
-        Memory that a start needs free.
+        Host memory that a start needs free.
+    source : str
+        Where its settings come from.
+    verified : tuple of str
+        What has been verified, and where; a recipe for hardware says so when nothing has been verified on it.
+    hardware : Hardware or None
+        The accelerators it is for; None for the machine's CPU.
+    published : dict of str to float
+        Figures others have published for it, for the planner to set beside its own.
     """
 
     name: str
     title: str
     model: str
     source: str = ""
+    verified: tuple[str, ...] = ()
+    hardware: Hardware | None = None
+    published: dict[str, float] = field(default_factory=dict)
     args: dict[str, Option] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     memory_bytes: int = 0
@@ -92,6 +123,9 @@ def load(name: str | Path) -> Recipe:
         raise BadRequest(f"no recipe {str(name)!r}: there is {', '.join(names())}, or the path of a .toml file", recipe=str(name))
     try:
         values = tomllib.loads(path.read_text("utf-8"))
+        if (hardware := values.pop("hardware", None)) is not None:
+            values["hardware"] = Hardware(**hardware | {"capability": tuple(hardware.get("capability", ()))})
+        values["verified"] = tuple(values.get("verified", ()))
         recipe = Recipe(name=path.stem, **values)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as problem:
         raise BadRequest(f"{path.name} is not a recipe: {problem}", recipe=str(name)) from problem
@@ -102,6 +136,10 @@ def _checked(recipe: Recipe) -> Recipe:
     if taken := RESERVED & recipe.args.keys():
         raise BadRequest(
             f"recipe {recipe.name!r} sets {', '.join(sorted(taken))}: that is the kernel's own business", recipe=recipe.name
+        )
+    if recipe.env.get("VLLM_USE_V2_MODEL_RUNNER", "1") != "1":
+        raise BadRequest(
+            f"recipe {recipe.name!r} turns the V2 model runner off: drafts, captures and progress need it", recipe=recipe.name
         )
     if not all(isinstance(value, str) for value in recipe.env.values()):
         raise BadRequest(

@@ -8,6 +8,7 @@ down again.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
@@ -77,7 +78,7 @@ def check_host(host: str, token: str | None) -> None:
 
 
 def check_can_start(recipe: Recipe) -> None:
-    """Raise EngineStartError for what can be seen without trying: vLLM missing, not enough free memory."""
+    """Raise EngineStartError for what can be seen without trying: vLLM missing, no GPU, not enough free memory."""
     from importlib.util import find_spec
 
     if find_spec("vllm") is None:
@@ -85,6 +86,12 @@ def check_can_start(recipe: Recipe) -> None:
             "vLLM is not installed in this Python environment: pip install 'inkling-workbench[cpu]' ([gpu] for GPUs), "
             "or attach to an engine elsewhere with engine.attach(url=…, token=…)"
         )
+    if recipe.hardware is not None and not Path("/proc/driver/nvidia").exists():
+        wanted = f"{recipe.hardware.count} × {recipe.hardware.gpu}"
+        raise EngineStartError(
+            f"recipe {recipe.name!r} is for {wanted}; this machine has no NVIDIA driver: start it there and attach with "
+            "engine.attach(url=…, token=…), or look at 'inkling plan --recipe' for what it would take", recipe=recipe.name,
+        )  # fmt: skip
     free = available_memory_bytes()
     if free is not None and free < recipe.memory_bytes:
         raise EngineStartError(
@@ -123,6 +130,7 @@ def _prepare(recipe: Recipe, home: Path, *, host: str, port: int, token: str | N
     settings = KernelSettings(
         model=recipe.model, args=recipe.argv(), recipe=recipe.name, host=host, port=port, token=token or secrets.token_hex(32),
         nonce=nonce, home=str(home), run=str(run), runtime=str(places.runtime_folder()),
+        extra={"hardware": dataclasses.asdict(recipe.hardware)} if recipe.hardware else {},
     )  # fmt: skip
     write_private(run / SETTINGS, settings.model_dump_json())
     return run, settings

@@ -17,7 +17,7 @@ from ..protocol import places
 from .checkpoint import MARKER, write_checkpoint
 from .shape import Shape
 
-__all__ = ["Shape", "is_random", "revision", "unpack"]
+__all__ = ["Shape", "is_random", "revision", "shape_named", "unpack", "unpack_random"]
 
 _LAYOUT = 2
 """Raise it whenever the same shape and seed would give another folder."""
@@ -51,6 +51,31 @@ def unpack(*, cache: Path | None = None) -> Path:
     return write_checkpoint(
         (cache or places.cache_folder()) / f"demo-{name}", shape, tensors, revision=name, random_weights=not trained
     )
+
+
+def shape_named(name: str) -> Shape:
+    """Sizes of ``demo``, or of ``demo-tp4``: as many key/value heads as tensor-parallel ranks.
+
+    Raises
+    ------
+    EngineError
+        No such checkpoint comes along.
+    """
+    shapes = {"demo": Shape(), "demo-tp4": Shape(kv_heads=4, local_kv_heads=4)}
+    if name not in shapes:
+        raise EngineError(f"no checkpoint {name!r} comes along: there is {', '.join(shapes)}")
+    return shapes[name]
+
+
+def unpack_random(name: str, *, cache: Path | None = None) -> Path:
+    """Folder of another checkpoint that comes along (see :func:`shape_named`), with random weights; made on first use."""
+    from .random_weights import random_tensors
+
+    shape = shape_named(name)
+    content = json.dumps([_LAYOUT, _SEED, asdict(shape)], sort_keys=True)
+    mark = hashlib.sha256(content.encode()).hexdigest()[:12]
+    folder = (cache or places.cache_folder()) / f"{name}-{mark}"
+    return write_checkpoint(folder, shape, lambda: random_tensors(shape, _SEED), revision=mark, random_weights=True)
 
 
 def revision() -> str:

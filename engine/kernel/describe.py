@@ -44,7 +44,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
         upscale=images.rescale_image_frac, upscale_cap_px=images.rescale_image_max_upscaled_long_edge or 0,
         patch_px=images.patch_size,
         architecture=Architecture(**model["architecture"]), seams=tuple(Seam(**seam) for seam in model["seams"]),
-        versions=versions(), engine_args=engine_args(llm.vllm_config, args),
+        versions=versions(), engine_args=engine_args(llm.vllm_config, args), memory=await memory(llm),
         started_by=settings.started_by or getpass.getuser(),
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
@@ -78,6 +78,17 @@ def engine_args(config: Any, args: Any) -> dict[str, Any]:
         "block_size": args.block_size, "enable_prefix_caching": bool(cache.enable_prefix_caching),
         "tensor_parallel_size": parallel.tensor_parallel_size, "max_num_batched_tokens": scheduler.max_num_batched_tokens,
         "max_num_seqs": scheduler.max_num_seqs, "enforce_eager": bool(model.enforce_eager),
+    }  # fmt: skip
+
+
+async def memory(llm: Any) -> dict[str, Any]:
+    """What weights and cache take, counted by vLLM and its workers (see :class:`engine.protocol.EngineInfo`)."""
+    ranks = await llm.collective_rpc("workbench_memory")
+    cache = llm.vllm_config.cache_config
+    return {
+        "weights_bytes": [rank["weights_bytes"] for rank in ranks], "cache_bytes": [rank["cache_bytes"] for rank in ranks],
+        "cache_blocks": cache.num_gpu_blocks, "cache_tokens": cache.kv_cache_size_tokens,
+        "cache_requests": cache.kv_cache_max_concurrency,
     }  # fmt: skip
 
 

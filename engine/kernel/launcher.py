@@ -19,9 +19,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ..errors import EngineStartError, InklingError
+from ..errors import BadRequest, EngineStartError, InklingError
+from ..inkling.headers import check_headers
 from ..protocol.presence import KernelSettings, Presence, boot_id
-from . import generation
+from . import checks, generation
 from .auth import TokenGuard
 from .describe import unsupported_features
 from .guard import FeatureGuard
@@ -46,9 +47,10 @@ def environment(settings: KernelSettings) -> dict[str, str]:
     return {
         PARENT_ENV: str(os.getpid()),
         "VLLM_SERVER_DEV_MODE": "0",  # its routes let anyone with the address run code in the workers
+        checks.RUNNER_ENV: "1",  # an error instead of a quiet fall to the V1 runner
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_DO_NOT_TRACK": "1",
-    } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model == "demo" else {})
+    } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model.startswith("demo") else {})
 
 
 def serve(settings: KernelSettings) -> None:
@@ -69,7 +71,9 @@ def serve(settings: KernelSettings) -> None:
             from .names import check_names
 
             steps.note("checking the recipe", vllm=check_names())
+            refuse_unsupported(settings)
             args = parse_args(settings, resolve_model(settings, steps))
+            check_recipe(settings, args)
             import uvloop
 
             uvloop.run(_serve(settings, args, sock, steps))
@@ -86,13 +90,13 @@ def serve(settings: KernelSettings) -> None:
 
 def resolve_model(settings: KernelSettings, steps: Steps) -> str:
     """Folder or name that vLLM loads."""
-    if settings.model != "demo":
+    if settings.model not in ("demo", "demo-tp4"):
         check_checkpoint(settings.model)
         return settings.model
     steps.note("unpacking the demo checkpoint")
     from .. import demo
 
-    return str(demo.unpack())
+    return str(demo.unpack() if settings.model == "demo" else demo.unpack_random(settings.model))
 
 
 def check_checkpoint(model: str) -> None:
@@ -104,6 +108,18 @@ def check_checkpoint(model: str) -> None:
     missing = [name for name in wanted if not folder.is_dir() or next(folder.glob(name), None) is None]
     if missing:
         raise EngineStartError(f"{folder} is not a checkpoint: it has no {', no '.join(missing)}", folder=str(folder))
+    try:
+        report = check_headers(folder)
+    except BadRequest as problem:
+        raise EngineStartError(problem.message, folder=str(folder)) from problem
+    if report.problems:
+        rest = len(report.problems) - 3
+        more = f"; and {rest} more" if rest > 0 else ""
+        raise EngineStartError(
+            f"{folder} is not a checkpoint vLLM can load: {'; '.join(report.problems[:3])}{more}. 'inkling engine check {folder}' "
+            "lists all",
+            folder=str(folder),
+        )  # fmt: skip
 
 
 def sentence(problem: BaseException) -> str:
@@ -126,7 +142,6 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
     from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-    _refuse_unsupported(settings)
     words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
     parser = make_arg_parser(FlexibleArgumentParser())
 
@@ -142,8 +157,24 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
     return args
 
 
-def _refuse_unsupported(settings: KernelSettings) -> None:
-    """Options whose kernels are missing here would end the engine with the first request that needs them."""
+def check_recipe(settings: KernelSettings, args: Any) -> None:
+    """Refuse what would fail, or go wrong silently, once the weights are there (see :mod:`engine.kernel.checks`)."""
+    gpus = checks.visible_capabilities()
+    checks.check_gpus(settings.extra.get("hardware"), gpus)
+    checks.check_sizes(
+        checks.shape_of(args.model), block_tokens=args.block_size, ranks=args.tensor_parallel_size, dtype=str(args.dtype),
+        cache_dtype=str(args.kv_cache_dtype), fixed_conv_pages=bool(gpus),
+    )  # fmt: skip
+
+
+def refuse_unsupported(settings: KernelSettings) -> None:
+    """Refuse options whose kernels are missing here: they would end the engine with the first request that needs them.
+
+    Raises
+    ------
+    EngineStartError
+        Names the option and the reason.
+    """
     unsupported = unsupported_features()
     for word in settings.args:
         name = word.removeprefix("--").replace("-", "_")
@@ -161,6 +192,7 @@ async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps
     endpoint = WorkbenchEndpoint(settings)
     steps.note("loading the model", model=settings.model)
     async with build_async_engine_client(args) as llm:
+        checks.check_runner(llm.vllm_config)
         steps.note("setting up routes")
         tasks = await llm.get_supported_tasks()
         app = build_app(args, tasks, llm.model_config)

@@ -33,6 +33,17 @@ class WorkbenchWorker:
             for request, index in states.req_id_to_index.items()
         }
 
+    def workbench_memory(self) -> dict[str, int]:
+        """Bytes of this rank's weights (each once, however often it is used) and of its cache."""
+        runner = self.model_runner
+        models = [runner.model, *filter(None, [getattr(getattr(runner, "speculator", None), "model", None)])]
+        weights = {value.data_ptr(): value.nbytes for model in models for value in model.parameters() if value.numel()}
+        packed = sum(_packed_bytes(module, runner.model_config.dtype.itemsize) for model in models for module in model.modules())
+        return {
+            "weights_bytes": sum(weights.values()) + packed,
+            "cache_bytes": sum(one.nbytes() for one in _storages(runner.kv_caches)),
+        }
+
     def workbench_model(self) -> dict[str, Any]:
         """Sizes of the model as :class:`engine.protocol.Architecture` has them, and which seams can fire.
 
@@ -91,3 +102,26 @@ class WorkbenchWorker:
             self._armed = armed
             return {"covered_tokens": 0, "complete": False, "problems": [f"capture {id} is not armed"]}
         return armed.end()
+
+
+def _packed_bytes(module: Any, value_bytes: int) -> int:
+    """Bytes of a linear layer's weight that vLLM handed to oneDNN on a CPU, and that is no parameter any more; else 0."""
+    if getattr(module, "cpu_linear", None) is None or module.weight.numel():
+        return 0
+    return module.output_size_per_partition * module.input_size_per_partition * value_bytes
+
+
+def _storages(caches: Any) -> list[Any]:
+    """The distinct pieces of memory behind per-layer views of the cache."""
+    flat, found = [caches], {}
+    while flat:
+        one = flat.pop()
+        match one:
+            case dict():
+                flat += one.values()
+            case list() | tuple():
+                flat += one
+            case _ if hasattr(one, "untyped_storage"):
+                storage = one.untyped_storage()
+                found[storage.data_ptr()] = storage
+    return list(found.values())

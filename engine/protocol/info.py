@@ -63,6 +63,9 @@ class EngineInfo(BaseModel):
         Changes with every start; a discovery file with another nonce is stale.
     random_weights : bool
         The checkpoint was never trained: answers are noise, and say so.
+    memory : dict
+        As vLLM counts it: ``weights_bytes`` and ``cache_bytes`` of each rank, ``cache_blocks``, ``cache_tokens`` (of one request at
+        the longest context) and ``cache_requests`` (at that context, a fraction).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,6 +85,7 @@ class EngineInfo(BaseModel):
     seams: tuple[Seam, ...] = ()
     versions: dict[str, str] = {}
     engine_args: dict[str, Any] = {}
+    memory: dict[str, Any] = {}
     started_by: str | None = None
     started_at: str | None = None
 

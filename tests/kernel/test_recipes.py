@@ -4,7 +4,7 @@ import pytest
 
 from engine import recipes
 from engine.errors import BadRequest, EngineStartError
-from engine.kernel.launcher import ALWAYS, parse_args
+from engine.kernel.launcher import ALWAYS, parse_args, refuse_unsupported
 from engine.protocol.presence import KernelSettings
 
 
@@ -39,7 +39,7 @@ def test_an_option_without_kernels_here_is_refused_by_name() -> None:
     if "speculative_config" not in unsupported_features():
         pytest.skip("this engine has the kernels")
     with pytest.raises(EngineStartError, match="speculative"):
-        parse_args(settings(recipe), "some-folder")
+        refuse_unsupported(settings(recipe))
 
 
 @pytest.mark.parametrize("name", ["nothing", "../demo", "", "nowhere.toml"])

@@ -51,7 +51,7 @@ def breaks_a_rule(item: Import) -> str | None:
             return "the client's one upward edge is a lazy import of workbench.captures"
     if under(who, "engine.protocol") and top == "engine" and not under(what, "engine.protocol", "engine.errors"):
         return "engine.protocol imports nothing of the engine but its errors"
-    served = ("engine.kernel", "engine.cpu", "engine.protocol", "engine.errors", "engine.demo")
+    served = ("engine.kernel", "engine.cpu", "engine.protocol", "engine.errors", "engine.demo", "engine.inkling")
     if under(who, "engine.kernel", "engine.cpu", "engine.demo") and under(what, "engine") and not under(what, *served):
         return "the kernel's side imports nothing of the client's side"
     if under(what, "engine.kernel", "engine.cpu") and not under(who, "engine.kernel", "engine.cpu"):

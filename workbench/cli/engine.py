@@ -38,11 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     logs.add_argument("-n", "--lines", type=int, default=LOG_LINES, help=f"so many lines from its end (default: {LOG_LINES})")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows, until Ctrl-C")
     _action(actions, "list", "engines that are running")
+    check = _action(actions, "check", "a checkpoint's files, by their headers alone")
+    check.add_argument("folder", type=Path, help="folder with config.json and .safetensors files")
+    check.add_argument("--drafts", type=int, default=0, help="draft blocks that have to be there (default: none)")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run one action; 0 when it did what was asked."""
-    actions = {"start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list}
+    actions = {"start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check}
     return actions[args.action](args, console)
 
 
@@ -62,7 +65,7 @@ def _start(args: argparse.Namespace, console: Console) -> int:
     import engine
 
     token = args.token_file.read_text("utf-8").splitlines()[0].strip() if args.token_file else None
-    changes = dict(_option(text) for text in args.set)
+    changes = dict(option(text) for text in args.set)
     eng = engine.start(args.recipe, host=args.host, port=args.port, token=token, args=changes, say=console.note)
     console.show(f"{eng.info.model} at {eng.url}; stop it with: inkling engine stop --url {eng.url}")
     console.result({"url": eng.url, "model": eng.info.model, "recipe": eng.info.recipe, "nonce": eng.info.nonce, "log": eng.log})
@@ -122,6 +125,21 @@ def _list(_args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _check(args: argparse.Namespace, console: Console) -> int:
+    from engine.inkling.headers import check_headers
+
+    report = check_headers(args.folder, drafts=args.drafts)
+    console.show(
+        f"{args.folder}: {report.tensors:,} tensors, {report.bytes / 1e9:,.1f} of {report.expected_bytes / 1e9:,.1f} GB, "
+        f"quantization {report.shape.quantization}, {report.free_bytes / 1e9:,.0f} GB free"
+    )
+    console.show(
+        "\n".join(f"- {problem}" for problem in report.problems) or "complete: names, shapes and types are as its config says"
+    )
+    console.result(report.to_json())
+    return 1 if report.problems else 0
+
+
 def _found(args: argparse.Namespace) -> Found:
     from engine import discovery
 
@@ -150,7 +168,14 @@ def _log_path(args: argparse.Namespace) -> Path:
     return Path(item.presence.log)
 
 
-def _option(text: str) -> tuple[str, Any]:
+def option(text: str) -> tuple[str, Any]:
+    """Name and value of a ``--set``; the value as JSON where it is some.
+
+    Raises
+    ------
+    BadRequest
+        No equals sign.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise BadRequest(f"--set {text!r}: wanted NAME=VALUE, for instance max-num-seqs=4", option=text)

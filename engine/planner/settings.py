@@ -1,0 +1,111 @@
+"""What a recipe's options mean for memory and speed: vLLM's names to numbers, with vLLM's own defaults where a recipe is silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadRequest
+from ..inkling import ModelShape, published, published_names
+from ..recipes import Recipe
+
+VALUE_BYTES = {"auto": 2, "bfloat16": 2, "half": 2, "float16": 2, "float32": 4, "float": 4, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A recipe in numbers.
+
+    Attributes
+    ----------
+    batched_tokens : int
+        Most tokens of one step.
+    in_flight_tokens : int
+        Tokens of all steps that overlap: sliding layers keep room for them.
+    pool_bytes : int or None
+        Cache size, where the recipe sets it outright.
+    utilization : float
+        Share of a GPU's memory that vLLM may take, 0 to 1.
+    retention_tokens : int or None
+        Distance of the prefix cache's resume points; 0 keeps only the last one, None all.
+    """
+
+    context_tokens: int
+    ranks: int
+    block_tokens: int
+    batched_tokens: int
+    in_flight_tokens: int
+    sequences: int
+    drafts: int
+    value_bytes: int
+    cache_bytes: int
+    utilization: float
+    pool_bytes: int | None
+    retention_tokens: int | None
+
+
+def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
+    """The numbers in a recipe's options.
+
+    Raises
+    ------
+    BadRequest
+        An option has a value the planner cannot read.
+    """
+    args = recipe.args
+    speculative = args.get("speculative-config") or {}
+    drafts = int(speculative.get("num_speculative_tokens", 0)) if isinstance(speculative, dict) else 0
+    batched = _whole(args, "max-num-batched-tokens", 8192)
+    value_bytes = _bytes(args, "dtype", "auto")
+    kept = _bytes(args, "kv-cache-dtype", "auto") if str(args.get("kv-cache-dtype", "auto")) != "auto" else value_bytes
+    space = recipe.env.get("VLLM_CPU_KVCACHE_SPACE")
+    given = args.get("kv-cache-memory-bytes")
+    retention = args.get("prefix-cache-retention-interval", 0)
+    return Settings(
+        context_tokens=_whole(args, "max-model-len", shape.context), ranks=_whole(args, "tensor-parallel-size", 1),
+        block_tokens=_whole(args, "block-size", 16), batched_tokens=batched,
+        # On GPUs vLLM prepares a step while another runs, unless the recipe says otherwise; on a CPU it does not.
+        in_flight_tokens=batched * (1 if recipe.hardware is None or args.get("async-scheduling") is False else 2),
+        sequences=_whole(args, "max-num-seqs", 256),
+        drafts=min(drafts, shape.draft_layers), value_bytes=value_bytes, cache_bytes=kept,
+        utilization=float(args.get("gpu-memory-utilization", 0.92)),  # type: ignore[arg-type]
+        pool_bytes=int(given) if isinstance(given, int) else (int(space) << 30 if space else None),
+        retention_tokens=None if retention is None else int(retention),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def shape_of(recipe: Recipe) -> ModelShape:
+    """Sizes of a recipe's checkpoint: from its folder, or as published under its name.
+
+    Raises
+    ------
+    BadRequest
+        Neither a folder with a config nor a known name.
+    """
+    if recipe.model.startswith("demo"):
+        from ..demo import shape_named
+
+        return ModelShape.from_config(shape_named(recipe.model).config(), name=recipe.model)
+    if Path(recipe.model).is_dir():
+        return ModelShape.from_folder(Path(recipe.model))
+    if (known := published(recipe.model)) is not None:
+        return known
+    raise BadRequest(
+        f"recipe {recipe.name!r}: {recipe.model!r} is no folder here and not one of {', '.join(published_names())}: the planner "
+        "needs the checkpoint's config.json", recipe=recipe.name, model=recipe.model,
+    )  # fmt: skip
+
+
+def _whole(args: dict[str, Any], name: str, default: int) -> int:
+    value = args.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadRequest(f"the recipe's {name} is {value!r}: the planner wants a whole number of at least 1", option=name)
+    return value
+
+
+def _bytes(args: dict[str, Any], name: str, default: str) -> int:
+    value = str(args.get(name, default))
+    if value not in VALUE_BYTES:
+        raise BadRequest(f"the recipe's {name} is {value!r}: the planner knows {', '.join(VALUE_BYTES)}", option=name)
+    return VALUE_BYTES[value]
