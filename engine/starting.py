@@ -154,8 +154,11 @@ def _spawn_and_wait(recipe: Recipe, settings: KernelSettings, run: Path, say: Sa
 
 
 def _wait(child: subprocess.Popen[bytes], recipe: Recipe, settings: KernelSettings, run: Path, say: Say) -> Found:
-    deadline, told = time.monotonic() + recipe.start_timeout_s, 0
+    deadline, told, loaded = time.monotonic() + recipe.start_timeout_s, 0, ""
     while True:
+        if (files := load_progress(run / LOG)) != loaded:
+            loaded = files
+            say(f"          {files}")
         steps = read_steps(run / STEPS)
         for step in steps[told:]:
             if step["step"] == "failed":
@@ -171,6 +174,22 @@ def _wait(child: subprocess.Popen[bytes], recipe: Recipe, settings: KernelSettin
                 EngineStartError(f"the engine was not ready after {recipe.start_timeout_s:.0f} s").to_json(), run / LOG
             )
         time.sleep(0.1)
+
+
+_LOADING = re.compile(rb"Loading safetensors checkpoint shards:\s+\d+% Completed \| (\d+)/(\d+)")
+
+
+def load_progress(log: Path) -> str:
+    """How many of a checkpoint's files are in, as vLLM's log has it last; empty before, and for a single file."""
+    try:
+        with log.open("rb") as file:
+            # The bar is written anew with every file: its last line lies near the end while weights load.
+            file.seek(max(0, log.stat().st_size - 65_536))
+            found = _LOADING.findall(file.read())
+    except OSError:
+        return ""
+    done, files = found[-1] if found else (b"0", b"0")
+    return f"weights: {int(done)} of {int(files)} files" if int(files) > 1 else ""
 
 
 def read_steps(path: Path) -> list[dict[str, Any]]:

@@ -154,6 +154,16 @@ def test_a_kernel_killed_without_a_word_points_at_memory() -> None:
     assert "out of memory" in starting.exit_error(-signal.SIGKILL).message
 
 
+def test_progress_of_loading_is_read_from_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "kernel.log"
+    assert starting.load_progress(log) == ""
+    bar = "Loading safetensors checkpoint shards: {:3.0f}% Completed | {}/{} [00:05<01:00,  5.00s/it]\n"
+    log.write_text("".join(bar.format(100 * n / 25, n, 25) for n in range(8)), "utf-8")
+    assert starting.load_progress(log) == "weights: 7 of 25 files"
+    log.write_text(bar.format(100, 1, 1), "utf-8")
+    assert starting.load_progress(log) == ""
+
+
 def broken_recipe(folder: Path) -> Path:
     recipe = folder.with_suffix(".toml")
     demo = (recipes.FOLDER / "demo.toml").read_text("utf-8")
