@@ -123,3 +123,10 @@ class ReportError(ContextError):
     """A report that has nothing to show, or cannot be written."""
 
     code = "report"
+
+
+class EvalRunError(InklingError):
+    """An evaluation's folder that cannot be used, or holds another run; rows or files that are not there."""
+
+    code = "eval-run"
+    http_status = 400

@@ -16,7 +16,7 @@ from engine.errors import InklingError, RequestRefused
 from ..errors import ContextError
 from .output import Console
 
-COMMANDS = ("demo", "doctor", "engine", "ask", "count", "capture", "report", "plan", "lab", "app", "bench")
+COMMANDS = ("demo", "doctor", "engine", "ask", "count", "capture", "report", "plan", "lab", "app", "bench", "eval")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -77,15 +77,21 @@ def _questions(scene: Scene, random: Random, paraphrase: bool) -> Iterator[tuple
 
 
 def case(
-    maker: Maker, skill: str, random: Random, *, paraphrase: bool, level: float = 1.0, effort: str = "0.0", room: int = 4000
+    maker: Maker, skill: str, random: Random, *, paraphrase: bool, kind: str = "", effort: str = "0.0", room: int = 4000
 ) -> Item:
-    """One held-out case: a scene with one question of `skill`."""
+    """One held-out case: a scene and a question up to its answer of `skill`.
+
+    Parameters
+    ----------
+    kind : str
+        The scene's kind of question, where it is not named like the skill.
+    """
     for _ in range(500):
-        scene = maker(random, held_out=True, level=level, room=room)
-        if question := scene.ask(random, paraphrase, skill):
+        scene = maker(random, held_out=True, level=1.0, room=room)
+        if question := scene.ask(random, paraphrase, kind or skill):
             stop = next(i for i, step in enumerate(question, 1) if isinstance(step, Answer) and step.skill == skill)
             return Item(effort, (*scene.steps, *question[:stop]), scene.system, scene.tools)
-    raise ValueError(f"no question of {skill!r} came in 500 scenes")
+    raise ValueError(f"no question of {kind or skill!r} came in 500 scenes")
 
 
 def chat_of(item: Item) -> Chat:
@@ -148,18 +154,21 @@ def thought(answer: Answer, question: str) -> str:
 
 
 def _turn(chat: Chat, answer: Answer, thinking: str) -> None:
-    f, start = framing(), len(chat.ids)
-    chat.ids.append(f.message_model)
-    if thinking:
-        chat.ids += [f.content_thinking, *encode(thinking), f.end_message, f.message_model]
-    named = len(chat.ids)
-    chat.ids += [f.content_text] if answer.call is None else [*encode(answer.call[0]), f.content_invoke_tool_json]
-    first = len(chat.ids) if answer.call is None else named
-    chat.ids += payload(answer)
-    last = len(chat.ids)
-    chat.ids += [f.end_message, f.content_model_end_sampling]
-    # The tool's name is as much of the answer as what is in the call.
-    chat.answers.append(Turn(answer.skill, start + 1, len(chat.ids), (first, last)))
+    before = len(chat.ids) + 1
+    ids, first = turn_ids(answer, thinking)
+    chat.ids += [framing().message_model, *ids]
+    # The tool's name is as much of the answer as what is in the call; the end of the message and of sampling are not.
+    chat.answers.append(Turn(answer.skill, before, before + len(ids), (before + first, before + len(ids) - 2)))
+
+
+def turn_ids(answer: Answer, thinking: str) -> tuple[list[int], int]:
+    """What the model writes after the model token, and where the answer itself begins in it."""
+    f = framing()
+    ids = [f.content_thinking, *encode(thinking), f.end_message, f.message_model] if thinking else []
+    named = len(ids)
+    ids += [f.content_text] if answer.call is None else [*encode(answer.call[0]), f.content_invoke_tool_json]
+    first = len(ids) if answer.call is None else named
+    return [*ids, *payload(answer), f.end_message, f.content_model_end_sampling], first
 
 
 def payload(answer: Answer) -> list[int]:
