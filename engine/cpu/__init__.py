@@ -63,12 +63,13 @@ def install() -> None:
     """
     if not active():
         return
-    from . import model, runner
+    from . import lora, model, runner
     from .replacing import vllm_version
 
     vllm_version()
     runner.install()
     model.install()
+    lora.install()
 
 
 def unsupported_features() -> dict[str, str]:

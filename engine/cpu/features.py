@@ -18,7 +18,6 @@ SAMPLING = {
 
 ENGINE = {
     "speculative_config": _NO_KERNEL,
-    "enable_lora": "adapters on Inkling's experts need a kernel that has no implementation without a GPU in this version",
     "decode_context_parallel_size": "context parallelism is not available without a GPU",
     "prefill_context_parallel_size": "context parallelism is not available without a GPU",
     "enable_prompt_embeds": _NO_KERNEL,

@@ -10,9 +10,11 @@ from typing import Any
 
 import engine.cpu
 
+from . import adapter_fixes
 from .seams import ArmedCapture, seams_table
 
 engine.cpu.install()
+adapter_fixes.install()
 
 
 class WorkbenchWorker:
