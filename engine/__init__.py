@@ -25,7 +25,8 @@ __all__ = ["Engine", "attach", "list", "start"]
 
 def start(
     recipe: str | Path = "demo", *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
-    args: dict[str, Any] | None = None, say: Callable[[str], None] | None = None,
+    args: dict[str, Any] | None = None, adapters: str | Path | builtins.list[str | Path] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Engine:  # fmt: skip
     """The recipe's engine on this machine: attach to it if it is running (and say so), else start it and wait.
 
@@ -39,15 +40,18 @@ def start(
         A random one by default.
     args : dict, optional
         Changes to the recipe's vLLM options, for instance ``{"max_num_batched_tokens": 512}``. They count for a fresh start only.
+    adapters : str, Path or list of them, optional
+        Folders from which adapters may be loaded while it runs; each adapter lies in a folder of its own there. Without one the
+        engine takes none, and is faster.
     say : callable, optional
         Takes each line of progress; default: standard error.
 
     Raises
     ------
     EngineStartError
-        The reason in one sentence, and where the log lies.
+        The reason in one sentence, and where the log lies; or the recipe's engine runs already, without these adapter folders.
     BadRequest
-        No such recipe.
+        No such recipe or folder.
 
     Notes
     -----
@@ -55,11 +59,15 @@ def start(
     what was started.
     """
     from . import recipes
+    from .adapter_options import checked_folders, require_folders, with_adapters
     from .starting import start_kernel
 
-    wanted = recipes.load(recipe).with_args(args or {})
-    started = start_kernel(wanted, host=host, port=port, token=token, say=say or _say)
-    return _engine(started.found.url, started.found.token, started.found)
+    folders = checked_folders(adapters or [])
+    wanted = with_adapters(recipes.load(recipe).with_args(args or {}), folders)
+    started = start_kernel(wanted, host=host, port=port, token=token, adapters=folders, say=say or _say)
+    eng = _engine(started.found.url, started.found.token, started.found)
+    require_folders(eng.info.adapters, folders)
+    return eng
 
 
 def attach(url: str | None = None, token: str | None = None, *, recipe: str | None = None) -> Engine:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from .adapters import Adapters
 from .captures import capture as run_capture
 from .connection import Connection, blocking, blocking_iterator
 from .errors import BadRequest, ContextUnknown, EngineDied, EngineUnreachable, RequestFailed
@@ -44,11 +45,14 @@ class Engine:
     url : str
     log : str or None
         Path of its log, if it runs on this machine.
+    adapters : Adapters
+        Load, list and unload adapters.
     """
 
     def __init__(self, connection: Connection, info: EngineInfo, *, log: str | None = None) -> None:
         self._connection, self.info, self.log = connection, info, log
         self._uploads = Uploads(connection)
+        self.adapters = Adapters(connection, info)
         self._plain = PlainServer(connection, info) if info.kind == "vllm" else None
 
     @property
@@ -60,7 +64,7 @@ class Engine:
 
     def generate(
         self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
-        top_k: int = 0, seed: int | None = None, logprobs: int | None = None,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, adapter: str | None = None,
     ) -> Reply:  # fmt: skip
         """One whole answer.
 
@@ -78,6 +82,8 @@ class Engine:
         seed : int, optional
         logprobs : int, optional
             Alternatives to report per token, 0 to 20.
+        adapter : str, optional
+            A loaded adapter (see :attr:`adapters`) that shall answer; by default the model alone. The reply says which did.
 
         Raises
         ------
@@ -86,23 +92,23 @@ class Engine:
         EngineDied, EngineAuthError, RequestFailed
         """
         options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
-        return blocking(self._answer(context, options))
+        return blocking(self._answer(context, options, adapter))
 
     def stream(
         self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
-        top_k: int = 0, seed: int | None = None, logprobs: int | None = None,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, adapter: str | None = None,
     ) -> Iterator[Event]:  # fmt: skip
         """Events of an answer as they come, Done last. Leaving the loop aborts the request. See :meth:`generate`."""
         options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
-        return blocking_iterator(lambda: self._events(context, options))
+        return blocking_iterator(lambda: self._events(context, options, adapter))
 
-    async def agenerate(self, context: Rendered | Renderable, **options: Any) -> Reply:
+    async def agenerate(self, context: Rendered | Renderable, *, adapter: str | None = None, **options: Any) -> Reply:
         """:meth:`generate` for asynchronous callers."""
-        return await self._answer(context, sampling(**options))
+        return await self._answer(context, sampling(**options), adapter)
 
-    def astream(self, context: Rendered | Renderable, **options: Any) -> AsyncGenerator[Event]:
+    def astream(self, context: Rendered | Renderable, *, adapter: str | None = None, **options: Any) -> AsyncGenerator[Event]:
         """:meth:`stream` for asynchronous callers; ``aclose()`` aborts the request."""
-        return self._events(context, sampling(**options))
+        return self._events(context, sampling(**options), adapter)
 
     def capture(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> Capture:
         """Run a context, or a reply behind its context, once more and record what `plan` names.
@@ -156,23 +162,24 @@ class Engine:
                 f"the engine at {self.url} did not end within {STOP_TIMEOUT_S:.0f} s; its log: {self.log}"
             ) from None
 
-    async def _answer(self, context: Rendered | Renderable, options: Sampling) -> Reply:
-        async with aclosing(self._events(context, options)) as events:
+    async def _answer(self, context: Rendered | Renderable, options: Sampling, adapter: str | None) -> Reply:
+        async with aclosing(self._events(context, options, adapter)) as events:
             async for event in events:
                 if isinstance(event, Done):
                     return event.reply
         raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
 
-    async def _events(self, context: Rendered | Renderable, options: Sampling) -> AsyncGenerator[Event]:
+    async def _events(self, context: Rendered | Renderable, options: Sampling, adapter: str | None) -> AsyncGenerator[Event]:
         if self._plain is not None:
-            async with aclosing(self._plain.events(context, options)) as plain_events:
+            async with aclosing(self._plain.events(context, options, adapter)) as plain_events:
                 async for event in plain_events:
                     yield event
             return
         rendered = self._rendered(context)
         for attempt in (1, 2):
             name = await self._uploads.send(rendered)
-            body = GenerateBody(context=name, sampling=SamplingBody(**{key: getattr(options, key) for key in options.__slots__}))
+            chosen = SamplingBody(**{key: getattr(options, key) for key in options.__slots__})
+            body = GenerateBody(context=name, sampling=chosen, adapter=adapter)
             try:
                 # Closed here and now when the caller leaves: that is what aborts the request.
                 async with aclosing(self._connection.events("/workbench/generate", body.model_dump(mode="json"))) as events:

@@ -17,6 +17,8 @@
     │   ├── ContextTooLong          prompt and reserved answer exceed the engine's limit
     │   ├── RenderMismatch          vLLM would run other token ids than were shown
     │   ├── FeatureUnsupported      this engine cannot do that (the reason is in the message)
+    │   ├── AdapterUnknown          no adapter of that name is loaded, or lies in the engine's adapter folders
+    │   ├── AdapterRefused          an adapter that cannot be loaded: a bad one, a name that is taken, too many
     │   └── CaptureRefused          a capture plan this engine cannot fulfil
     ├── RequestFailed               accepted, then failed (the engine's own error is in the message)
     └── ContextError                see ``workbench.errors``
@@ -155,6 +157,20 @@ class FeatureUnsupported(RequestRefused):
     """This engine cannot do what was asked; the message names the feature and the reason."""
 
     code = "unsupported"
+    http_status = 422
+
+
+class AdapterUnknown(RequestRefused):
+    """No adapter of that name is loaded, or lies in the engine's adapter folders."""
+
+    code = "adapter-unknown"
+    http_status = 404
+
+
+class AdapterRefused(RequestRefused):
+    """An adapter that cannot be loaded: a bad one, a name that is taken, too many. Nothing has changed."""
+
+    code = "adapter-refused"
     http_status = 422
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from .connection import Connection
 from .errors import CaptureRefused, EngineUnreachable, FeatureUnsupported
 from .protocol import (
+    AdapterSupport,
     CapturePlan,
     Done,
     EngineInfo,
@@ -51,7 +52,8 @@ async def describe(connection: Connection) -> EngineInfo:
         limit = int(model["max_model_len"]) - 1
     except (KeyError, IndexError, TypeError, ValueError) as problem:
         raise EngineUnreachable(f"{connection.url} answers, but not as a vLLM server: its /v1/models lists no model") from problem
-    return EngineInfo(kind="vllm", model=str(model["id"]), limits=Limits(context_tokens=limit))
+    off = AdapterSupport(reason="adapters of a plain vLLM server are loaded where it was started; name one it lists as adapter=…")
+    return EngineInfo(kind="vllm", model=str(model["id"]), limits=Limits(context_tokens=limit), adapters=off)
 
 
 class PlainServer:
@@ -77,9 +79,13 @@ class PlainServer:
                     values[name] += float(line.rpartition(" ")[2])
         return values | {"alive": True, "stopping": False, "requests": []}
 
-    async def events(self, context: Any, options: Sampling) -> AsyncGenerator[Event]:
-        """Text, Reasoning, ToolCall and Done, as our own engine gives them; prompt progress is not known."""
+    async def events(self, context: Any, options: Sampling, adapter: str | None = None) -> AsyncGenerator[Event]:
+        """Text, Reasoning, ToolCall and Done, as our own engine gives them; prompt progress is not known.
+
+        An adapter is a model of its own name there.
+        """
         path, body, notice, name = self._request(context, options)
+        body["model"] = adapter or body["model"]
         began, first, answer = time.monotonic(), None, _Answer()
         async with aclosing(self._connection.events(path, body)) as chunks:
             async for _, chunk in chunks:
@@ -94,7 +100,7 @@ class PlainServer:
             token_ids=np.asarray(answer.token_ids, dtype=np.uint32), usage=answer.usage,
             timings=Timings(first_token_s=(first or now) - began, total_s=now - began),
             finish_reason="length" if answer.finish == "length" else "abort" if answer.finish == "abort" else "stop",
-            context=name, request_id=answer.request_id, notices=(notice,),
+            context=name, request_id=answer.request_id, notices=(notice,), adapter=adapter,
             provenance={"model": self._info.model, "url": self._connection.url},
         ))  # fmt: skip
 

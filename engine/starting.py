@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,9 @@ class Started:
     attached: bool
 
 
-def start_kernel(recipe: Recipe, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None, say: Say) -> Started:
+def start_kernel(
+    recipe: Recipe, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None, adapters: Sequence[str] = (), say: Say,
+) -> Started:  # fmt: skip
     """Attach to the recipe's running kernel on this machine, or start one and wait until it answers.
 
     Raises
@@ -65,7 +67,7 @@ def start_kernel(recipe: Recipe, *, host: str = "127.0.0.1", port: int = 0, toke
                 return Started(found=found, attached=True)
         check_host(host, token)
         check_can_start(recipe)
-        run, settings = _prepare(recipe, home, host=host, port=port, token=token)
+        run, settings = _prepare(recipe, home, host=host, port=port, token=token, adapters=adapters)
         return Started(found=_spawn_and_wait(recipe, settings, run, say), attached=False)
 
 
@@ -123,13 +125,15 @@ async def wait_for_end(nonce: str, log: str | None) -> None:
             await asyncio.sleep(0.1)
 
 
-def _prepare(recipe: Recipe, home: Path, *, host: str, port: int, token: str | None) -> tuple[Path, KernelSettings]:
+def _prepare(
+    recipe: Recipe, home: Path, *, host: str, port: int, token: str | None, adapters: Sequence[str]
+) -> tuple[Path, KernelSettings]:
     nonce = secrets.token_hex(8)
     run = home / "runs" / nonce
     run.mkdir(mode=0o700, parents=True)
     settings = KernelSettings(
         model=recipe.model, args=recipe.argv(), recipe=recipe.name, host=host, port=port, token=token or secrets.token_hex(32),
-        nonce=nonce, home=str(home), run=str(run), runtime=str(places.runtime_folder()),
+        nonce=nonce, home=str(home), run=str(run), runtime=str(places.runtime_folder()), adapters=list(adapters),
         extra={"hardware": dataclasses.asdict(recipe.hardware)} if recipe.hardware else {},
     )  # fmt: skip
     write_private(run / SETTINGS, settings.model_dump_json())

@@ -31,9 +31,7 @@ def rows_by_slot(slots: torch.Tensor) -> Iterator[tuple[int, Any]]:
             yield slot, slice(None) if len(found) == 1 else (slots == slot).nonzero()[:, 0]
 
 
-def shrink(
-    inputs: torch.Tensor, lora_a: torch.Tensor, output: torch.Tensor, slots: torch.Tensor, scaling: float = 1.0
-) -> None:
+def shrink(inputs: torch.Tensor, lora_a: torch.Tensor, output: torch.Tensor, slots: torch.Tensor, scaling: float = 1.0) -> None:
     """``output[t] = scaling·A[slot of t] @ inputs[t]``, zero without an adapter; in place (``bgmv_shrink``).
 
     Parameters
@@ -50,9 +48,7 @@ def shrink(
         part[rows] = scaling * F.linear(inputs[rows].to(output.dtype), matrices[slot].to(output.dtype))
 
 
-def expand(
-    inputs: torch.Tensor, lora_b: torch.Tensor, output: torch.Tensor, slots: torch.Tensor, add_inputs: bool = True
-) -> None:
+def expand(inputs: torch.Tensor, lora_b: torch.Tensor, output: torch.Tensor, slots: torch.Tensor, add_inputs: bool = True) -> None:
     """``output[t] += B[slot of t] @ inputs[t]`` over the columns that both have; in place (``bgmv_expand``)."""
     expand_slice(inputs, lora_b, output, slots, 0, min(lora_b.shape[-2], output.shape[1]), add_inputs)
 
@@ -118,7 +114,7 @@ def apply_experts(
     if expert_map is not None or apply_router_weight_on_input or self.quant_dtype is not None or activation.name != "SILU":
         raise NotImplementedError("adapters without a GPU: whole, unquantised SwiGLU experts only")
     context = self._lora_context
-    slots = None if context is None else _slots(context, len(hidden_states))
+    slots = _slots(context, len(hidden_states)) if context else None
     output.zero_()
     flat, per_token = topk_ids.flatten(), topk_ids.shape[1]
     order = flat.argsort(stable=True)
@@ -133,13 +129,12 @@ def apply_experts(
         present = () if slots is None else tuple(rows_by_slot(slots[rows]))
         gate_up = F.linear(x, w1[expert])
         for slot, mine in present:
-            gate_up[mine] += _gate_up_delta(context, slot, expert, x[mine])
+            gate_up[mine] += _delta(context.w13_lora_a_stacked, context.w13_lora_b_stacked, slot, expert, x[mine])
         gate, up = gate_up.chunk(2, dim=1)
         inner = F.silu(gate) * up
         result = F.linear(inner, w2[expert])
         for slot, mine in present:
-            a, b = _pair(context.w2_lora_a_stacked[0], context.w2_lora_b_stacked[0], slot, expert)
-            result[mine] += F.linear(F.linear(inner[mine], a), b)
+            result[mine] += _delta(context.w2_lora_a_stacked, context.w2_lora_b_stacked, slot, expert, inner[mine])
         output.index_add_(0, rows, result * weights[span])
         start = stop
 
@@ -150,17 +145,16 @@ def _slots(context: Any, tokens: int) -> torch.Tensor | None:
     return slots if bool((slots != NONE).any()) else None
 
 
-def _gate_up_delta(context: Any, slot: int, expert: int, x: torch.Tensor) -> torch.Tensor:
+def _delta(
+    stacked_a: tuple[torch.Tensor, ...], stacked_b: tuple[torch.Tensor, ...], slot: int, expert: int, x: torch.Tensor
+) -> torch.Tensor:
+    """What an adapter adds to an expert's outputs, the parts of a fused matrix side by side."""
     parts = []
-    for stacked_a, stacked_b in zip(context.w13_lora_a_stacked, context.w13_lora_b_stacked, strict=True):
-        a, b = _pair(stacked_a, stacked_b, slot, expert)
+    for all_a, all_b in zip(stacked_a, stacked_b, strict=True):
+        # A matrix that all experts share is stored once.
+        a, b = all_a[slot, min(expert, all_a.shape[1] - 1)], all_b[slot, min(expert, all_b.shape[1] - 1)]
         parts.append(F.linear(F.linear(x, a), b))
     return torch.cat(parts, dim=1)
-
-
-def _pair(stacked_a: torch.Tensor, stacked_b: torch.Tensor, slot: int, expert: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """An expert's A and B; one that all experts share is stored once."""
-    return stacked_a[slot, min(expert, stacked_a.shape[1] - 1)], stacked_b[slot, min(expert, stacked_b.shape[1] - 1)]
 
 
 def replacements() -> dict[str, Any]:

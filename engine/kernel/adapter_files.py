@@ -1,8 +1,8 @@
 """Reading an adapter's folder: everything that can be wrong with one is found here, before an engine process sees it.
 
-A folder in PEFT's format (``adapter_config.json`` and ``adapter_model.safetensors``) is checked whole and written anew as vLLM loads
-it. The engine only ever opens that copy: what is loaded cannot change or vanish under it, and its folder's name is the content's
-hash, which keeps the prefix caches of two adapters apart whatever they are called. Pickled weights are never opened.
+A folder in PEFT's format (``adapter_config.json`` and ``adapter_model.safetensors``) is checked whole and written anew as vLLM
+loads it. The engine only ever opens that copy: what is loaded cannot change or vanish under it, and its folder's name is the
+content's hash, which keeps the prefix caches of two adapters apart whatever they are called. Pickled weights are never opened.
 """
 
 from __future__ import annotations

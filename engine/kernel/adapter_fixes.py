@@ -5,8 +5,8 @@
 2. The runner names one adapter per request for the logits, but a request that verifies drafts has a row for each: rows beyond get
    another request's adapter, or none.
 3. Log-probabilities of a prompt ask for the logits of every token of the batch, with the same one adapter per request.
-4. Two adapters are equal when their names are: an adapter that took over a name while its predecessor still runs is never activated,
-   and the step fails.
+4. Two adapters are equal when their names are: an adapter that took over a name while its predecessor still runs is never
+   activated, and the step fails.
 
 Each is one function here and one test that fails when vLLM puts it right (``docs/upstream.md``). Active only where the engine has
 adapters; private names are looked up when a worker starts.

@@ -133,7 +133,9 @@ def place_of(name: str, sizes: Sizes, wrapped: tuple[str, ...] = ()) -> Place | 
     stack = rest.removesuffix(".base_layer").removesuffix(".base_layer")
     if not dense and stack in STACKED:
         return _stacked(layer, stack, (len(rest) - len(stack)) // len(".base_layer"), wrapped)
-    return "no adapter can change that" if rest not in sizes.below(0) else f"layer {layer} has experts, not a dense MLP"
+    if rest.startswith("mlp.") and (dense or rest in sizes.below(0)):
+        return f"layer {layer} has {'a dense MLP, not experts' if dense else 'experts, not a dense MLP'}"
+    return "no adapter can change that"
 
 
 def _stacked(layer: int, stack: str, depth: int, wrapped: tuple[str, ...]) -> Place | str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.presence import KernelSettings
+from .adapters import AdapterStore
 from .blobs import BlobStore
 from .contexts import Bounds, ContextStore
 from .describe import describe, framing_of, unsupported_features
@@ -46,13 +47,15 @@ class WorkbenchEndpoint:
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
         """Make what the routes share; called once the engine is up."""
-        state.workbench = await make_state(engine_client, self._settings, args=args)
+        models = getattr(state, "openai_serving_models", None)
+        state.workbench = await make_state(engine_client, self._settings, args=args, models=models)
 
 
-async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace) -> KernelState:
+async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace, models: Any = None) -> KernelState:
     """The kernel's state around a running engine."""
     home = Path(settings.home)
-    info = await describe(llm, settings, args)
+    adapters = AdapterStore(llm, [Path(folder) for folder in settings.adapters], Path(settings.run) / "adapters", models=models)
+    info = (await describe(llm, settings, args)).model_copy(update={"adapters": adapters.support()})
     blobs = BlobStore(home / "blobs", limit_bytes=info.limits.blob_bytes)
     tokenizer = llm.renderer.get_tokenizer()
     framing = framing_of(tokenizer)
@@ -63,4 +66,5 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace) -> 
     return KernelState(
         llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
         table=TokenBytes(tokenizer), unsupported=unsupported_features(), jobs=CaptureJobs(home / "captures" / settings.nonce),
+        adapters=adapters,
     )  # fmt: skip

@@ -85,20 +85,24 @@ def sampling_params(state: KernelState, options: Sampling) -> Any:
 
 
 async def generate(
-    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str
+    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str, adapter: str | None = None
 ) -> AsyncIterator[Event]:
-    """Events of one answer, ending in Done.
+    """Events of one answer, by the model alone or with the adapter of that name, ending in Done.
 
     Raises
     ------
+    AdapterUnknown
+        It was unloaded meanwhile.
     EngineDied, RequestFailed
         The engine is gone, or gave up on the request.
     """
+    chosen = state.adapters.chosen(adapter)
     activity = Activity(request_id=request_id, kind="generate", total_tokens=len(context))
     parser, run = ReplyParser(state.framing, state.table), _Run(len(context))
     began = time.monotonic()
     state.active[request_id] = activity
-    outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id)
+    lora_request = chosen.request if chosen else None
+    outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id, lora_request=lora_request)
     try:
         async for item in _with_progress(state, outputs, activity):
             if isinstance(item, PrefillProgress):
@@ -121,7 +125,8 @@ async def generate(
         usage=Usage(prompt_tokens=len(context), cached_tokens=run.cached_tokens, completion_tokens=len(run.token_ids)),
         timings=Timings(first_token_s=run.first_token_s, total_s=time.monotonic() - began),
         finish_reason=run.finish, context=context.id, request_id=request_id, logprobs=tuple(run.logprobs),
-        notices=tuple(notices), provenance=provenance(state, options),
+        notices=tuple(notices), adapter=adapter,
+        provenance=provenance(state, options) | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
     ))  # fmt: skip
 
 

@@ -48,6 +48,7 @@ def environment(settings: KernelSettings) -> dict[str, str]:
         PARENT_ENV: str(os.getpid()),
         "VLLM_SERVER_DEV_MODE": "0",  # its routes let anyone with the address run code in the workers
         checks.RUNNER_ENV: "1",  # an error instead of a quiet fall to the V1 runner
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "0",  # its route opens any path; ours only the adapter folders
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_DO_NOT_TRACK": "1",
     } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model.startswith("demo") else {})
@@ -203,7 +204,10 @@ async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps
         steps.note("warming up")
         await generation.warm_up(state)
         guarded = TokenGuard(FeatureGuard(app, state.unsupported), settings.token)
-        await _run(guarded, app, state, settings, sock, steps)
+        try:
+            await _run(guarded, app, state, settings, sock, steps)
+        finally:
+            state.adapters.close()
 
 
 async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSettings, sock: socket.socket, steps: Steps) -> None:

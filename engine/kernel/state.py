@@ -13,6 +13,7 @@ from .contexts import ContextStore
 from .token_bytes import TokenBytes
 
 if TYPE_CHECKING:
+    from .adapters import AdapterStore
     from .jobs import CaptureJobs
 
 
@@ -56,5 +57,6 @@ class KernelState:
     table: TokenBytes
     unsupported: dict[str, str]
     jobs: CaptureJobs
+    adapters: AdapterStore
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     active: dict[str, Activity] = field(default_factory=dict)

@@ -4,6 +4,7 @@ Imports nothing from them. Index letters everywhere: ``t`` token, ``l`` layer, `
 ``s`` sink, ``c`` channel, ``b`` bucket.
 """
 
+from .adapters import AdapterInfo, AdapterSupport
 from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureJob, CaptureManifest
 from .framing import DEFAULT_EFFORT, EFFORTS, MAX_EFFORT, FramingIds
 from .images import DEFAULT_IMAGE_RULE, ImageRule, PatchGrid
@@ -38,7 +39,8 @@ from .spans import (
 )  # fmt: skip
 
 __all__ = [
-    "API_VERSION", "AUDIO_TOKENS_PER_S", "Architecture", "ArrayEntry", "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT",
+    "API_VERSION", "AUDIO_TOKENS_PER_S", "AdapterInfo", "AdapterSupport",
+    "Architecture", "ArrayEntry", "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT",
     "CaptureJob", "CaptureManifest", "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "EFFORTS", "EngineInfo",
     "Event", "FinishReason", "FramingIds", "ImagePlace", "ImageRule", "Limits", "Locator", "MAX_EFFORT", "Media", "Modality",
     "PatchGrid", "PrefillProgress", "Reasoning", "Rendered", "Reply", "SEAMS", "Sampling", "Seam", "Span", "Text",

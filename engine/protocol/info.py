@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from .adapters import AdapterSupport
 from .images import DEFAULT_IMAGE_RULE, ImageRule
 
 API_VERSION = 1
@@ -83,6 +84,7 @@ class EngineInfo(BaseModel):
     patch_px: int = DEFAULT_IMAGE_RULE.patch_px
     architecture: Architecture | None = None
     seams: tuple[Seam, ...] = ()
+    adapters: AdapterSupport = AdapterSupport()
     versions: dict[str, str] = {}
     engine_args: dict[str, Any] = {}
     memory: dict[str, Any] = {}

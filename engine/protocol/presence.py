@@ -66,6 +66,8 @@ class KernelSettings(BaseModel):
         Folder of this start: settings, log, steps.
     runtime : str
         Where the presence file goes.
+    adapters : list of str
+        Folders from which adapters may be loaded.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -81,6 +83,7 @@ class KernelSettings(BaseModel):
     run: str
     runtime: str
     started_by: str | None = None
+    adapters: list[str] = []
     extra: dict[str, Any] = {}
 
 

@@ -99,7 +99,9 @@ class Reply:
     notices : tuple of str
         What a reader must know about this answer, e.g. that the checkpoint has random weights.
     provenance : dict
-        Model, revision, engine versions, sampling options.
+        Model, revision, engine versions, sampling options, and the adapter's hash.
+    adapter : str or None
+        Name of the adapter that answered; None is the model alone.
     """
 
     text: str
@@ -114,6 +116,7 @@ class Reply:
     logprobs: tuple[TokenLogprob, ...] = ()
     notices: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    adapter: str | None = None
 
     def __repr__(self) -> str:
         shown = self.text if len(self.text) <= 60 else self.text[:57] + "…"

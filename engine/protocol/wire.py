@@ -140,6 +140,7 @@ class GenerateBody(BaseModel):
 
     context: str
     sampling: SamplingBody = SamplingBody()
+    adapter: str | None = Field(default=None, max_length=80)
     request_id: str | None = Field(default=None, max_length=80, pattern=r"^[A-Za-z0-9._-]+$")
 
 
@@ -203,5 +204,5 @@ def reply_from_json(values: dict[str, Any]) -> Reply:
         tool_calls=tuple(ToolCall(**call) for call in values["tool_calls"]),
         usage=Usage(**values["usage"]), timings=Timings(**values["timings"]),
         logprobs=tuple(TokenLogprob(token_id=i, logprob=p, alternatives=dict(map(tuple, a))) for i, p, a in values["logprobs"]),
-        notices=tuple(values["notices"]), provenance=dict(values["provenance"]),
+        notices=tuple(values["notices"]), provenance=dict(values["provenance"]), adapter=values.get("adapter"),
     )  # fmt: skip

@@ -215,5 +215,5 @@ def test_other_models_keep_vllms_own_runner() -> None:
 
 def test_refusals_carry_a_reason() -> None:
     refused = engine.cpu.unsupported_features()
-    assert {"thinking_token_budget", "speculative_config", "enable_lora"} <= set(refused)
+    assert {"thinking_token_budget", "speculative_config"} <= set(refused)
     assert all(refused.values())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadRequest, EngineNotFound
 
+from . import adapters
 from .output import Console
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--port", type=int, default=0, help="0 for any free one (default)")
     start.add_argument("--token-file", type=Path, help="file whose first line is the token to use")
     start.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change one of the recipe's vLLM options")
+    start.add_argument(
+        "--adapters", action="append", type=Path, metavar="FOLDER", help="load adapters from below this folder while it runs"
+    )
     stop = _action(actions, "stop", "end an engine, for everyone who uses it")
     stop.add_argument("--all", action="store_true", help="every engine of this user on this machine")
     for action in (stop, _action(actions, "status", "what an engine is doing")):
@@ -41,11 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check = _action(actions, "check", "a checkpoint's files, by their headers alone")
     check.add_argument("folder", type=Path, help="folder with config.json and .safetensors files")
     check.add_argument("--drafts", type=int, default=0, help="draft blocks that have to be there (default: none)")
+    adapters.configure(_action(actions, "adapters", adapters.SUMMARY))
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run one action; 0 when it did what was asked."""
-    actions = {"start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check}
+    actions = {
+        "start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check, "adapters": adapters.run,
+    }  # fmt: skip
     return actions[args.action](args, console)
 
 
@@ -66,7 +73,9 @@ def _start(args: argparse.Namespace, console: Console) -> int:
 
     token = args.token_file.read_text("utf-8").splitlines()[0].strip() if args.token_file else None
     changes = dict(option(text) for text in args.set)
-    eng = engine.start(args.recipe, host=args.host, port=args.port, token=token, args=changes, say=console.note)
+    eng = engine.start(
+        args.recipe, host=args.host, port=args.port, token=token, args=changes, adapters=args.adapters, say=console.note
+    )
     console.show(f"{eng.info.model} at {eng.url}; stop it with: inkling engine stop --url {eng.url}")
     console.result({"url": eng.url, "model": eng.info.model, "recipe": eng.info.recipe, "nonce": eng.info.nonce, "log": eng.log})
     return 0

@@ -27,11 +27,12 @@ async def generate(body: GenerateBody, state: State) -> StreamingResponse:
     options, request_id = body.sampling.options(), generation.new_request_id(body.request_id)
     if request_id in state.active:
         raise BadRequest(f"request id {request_id!r} is in use: leave it out or choose another", request_id=request_id)
+    state.adapters.chosen(body.adapter)  # refused here when there is none of that name
     context = await asyncio.to_thread(state.contexts.get, body.context)
     engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens)
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for event in generation.generate(state, context, engine_input, options, request_id):
+        async for event in generation.generate(state, context, engine_input, options, request_id, body.adapter):
             yield event_to_json(event)
 
     return stream(events())

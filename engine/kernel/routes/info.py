@@ -11,5 +11,5 @@ routes = router()
 
 @routes.get("/info")
 async def info(state: State) -> EngineInfo:
-    """Identity, limits, image rule, seams that can fire."""
-    return state.info
+    """Identity, limits, image rule, seams that can fire, adapters that are loaded."""
+    return state.info.model_copy(update={"adapters": state.adapters.support()})

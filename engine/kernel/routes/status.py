@@ -50,7 +50,8 @@ def snapshot(state: KernelState) -> dict[str, Any]:
                 values[_GAUGES[sample.name]] += sample.value
     alive = not state.llm.errored
     return values | {
-        "alive": alive, "stopping": state.stopping.is_set(), "requests": [item.to_json() for item in state.active.values()],
+        "alive": alive, "stopping": state.stopping.is_set(), "adapters": list(state.adapters.support().loaded),
+        "requests": [item.to_json() for item in state.active.values()],
     }  # fmt: skip
 
 
