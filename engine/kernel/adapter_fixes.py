@@ -15,6 +15,7 @@ adapters; private names are looked up when a worker starts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ PROMPT = tuple(
     f"{_RUNNER}.sample.prompt_logprob:PromptLogprobsWorker.{name}"
     for name in ("compute_prompt_logprobs", "compute_prompt_token_id_logprobs")
 )
+_OURS = "put_right_by_inkling"
+
 EQUAL, HASH = "vllm.lora.request:LoRARequest.__eq__", "vllm.lora.request:LoRARequest.__hash__"
 
 
@@ -45,16 +48,16 @@ def install() -> None:
         LOGITS: real_vocabulary, INPUTS: remembering_rows, MAPPING: adapter_of_each_row, EQUAL: same_adapter, HASH: adapter_hash,
     } | dict.fromkeys(PROMPT, adapter_of_each_token)  # fmt: skip
     found = {name: (lookup(name)[2], change) for name, change in changes.items()}
-    replace({name: change(original) for name, (original, change) in found.items() if not _is_ours(original)}, rebind_in=_RUNNER)
-
-
-def _is_ours(function: Any) -> bool:
-    return getattr(function, "__module__", None) == __name__
+    made = {name: change(original) for name, (original, change) in found.items() if not hasattr(original, _OURS)}
+    for function in made.values():
+        setattr(function, _OURS, True)
+    replace(made, rebind_in=_RUNNER)
 
 
 def real_vocabulary(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fault 1: logits of ids that mean something, and of no others."""
 
+    @wraps(original)
     def _lora_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         logits = original(self, *args, **kwargs)
         return None if logits is None else logits[..., : self.base_layer.org_vocab_size]
@@ -65,6 +68,7 @@ def real_vocabulary(original: Callable[..., Any]) -> Callable[..., Any]:
 def remembering_rows(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fault 2, its first half: keep how many rows of logits each request of the step has."""
 
+    @wraps(original)
     def prepare_inputs(self: Any, *args: Any, **kwargs: Any) -> Any:
         batch = original(self, *args, **kwargs)
         self.lora_state.logits_per_request = np.diff(batch.cu_num_logits_np)
@@ -76,6 +80,7 @@ def remembering_rows(original: Callable[..., Any]) -> Callable[..., Any]:
 def adapter_of_each_row(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fault 2, its second half: a request's adapter for every row of its logits."""
 
+    @wraps(original)
     def make_lora_inputs(self: Any, req_ids: list[str], idx_mapping: Any, num_scheduled_tokens: Any) -> Any:
         per_request, per_token, active = original(self, req_ids, idx_mapping, num_scheduled_tokens)
         return tuple(np.repeat(per_request, self.logits_per_request).tolist()), per_token, active
@@ -86,6 +91,7 @@ def adapter_of_each_row(original: Callable[..., Any]) -> Callable[..., Any]:
 def adapter_of_each_token(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fault 3: the logits of prompt tokens are asked for under a mapping of their own."""
 
+    @wraps(original)
     def compute(self: Any, logits_fn: Callable[[Any], Any], hidden_states: Any, *args: Any, **kwargs: Any) -> Any:
         manager = getattr(getattr(logits_fn, "__self__", None), "lora_manager", None)
         if manager is None or not any(manager._last_mapping.index_mapping):
@@ -108,18 +114,20 @@ def adapter_of_each_token(original: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def same_adapter(_original: Callable[..., Any]) -> Callable[..., Any]:
+def same_adapter(original: Callable[..., Any]) -> Callable[..., Any]:
     """Fault 4: equal is what has the same number, which is never used twice."""
 
+    @wraps(original)
     def __eq__(self: Any, value: object) -> bool:
         return type(value) is type(self) and self.lora_int_id == value.lora_int_id  # type: ignore[attr-defined]
 
     return __eq__
 
 
-def adapter_hash(_original: Callable[..., Any]) -> Callable[..., Any]:
+def adapter_hash(original: Callable[..., Any]) -> Callable[..., Any]:
     """Goes with :func:`same_adapter`."""
 
+    @wraps(original)
     def __hash__(self: Any) -> int:
         return hash(self.lora_int_id)
 

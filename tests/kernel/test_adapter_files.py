@@ -223,7 +223,9 @@ def test_a_module_that_cannot_be_adapted_is_named_with_the_reason(tmp_path: Path
 
 
 def test_many_problems_are_counted(tmp_path: Path, sizes: Sizes) -> None:
-    adapter = Adapter(1, 1.0, {f"model.llm.layers.{layer}.attn.nothing": (torch.ones(1, 64), torch.ones(64, 1)) for layer in range(4)})
+    adapter = Adapter(
+        1, 1.0, {f"model.llm.layers.{layer}.attn.nothing": (torch.ones(1, 64), torch.ones(64, 1)) for layer in range(4)}
+    )
     with pytest.raises(AdapterRefused, match="and 1 more"):
         check_folder(write_adapter(tmp_path / "mine", adapter), sizes, max_rank=LIMIT)
 
@@ -235,7 +237,9 @@ def test_keys_and_values_are_refused_where_vllm_cannot_shard_them(tmp_path: Path
 
 
 def test_the_id_is_the_content(tmp_path: Path, sizes: Sizes) -> None:
-    folders = [write_adapter(tmp_path / f"n{i}", random_adapter(TINY, seed=seed, parts=["output"])) for i, seed in enumerate((1, 1, 2))]
+    folders = [
+        write_adapter(tmp_path / f"n{i}", random_adapter(TINY, seed=seed, parts=["output"])) for i, seed in enumerate((1, 1, 2))
+    ]
     first, again, other = (check_folder(folder, sizes, max_rank=LIMIT).id for folder in folders)
     assert first == again != other
 

@@ -181,7 +181,7 @@ def test_what_cannot_be_loaded_leaves_the_engine_as_it_was(own: engine.Engine, f
                 own.adapters.load(which)
         with pytest.raises(AdapterRefused, match="link out of"):
             own.adapters.load("halfway")
-        with pytest.raises(AdapterRefused, match="rank is 32 .* takes 16"):
+        with pytest.raises(AdapterRefused, match=r"rank is 32 .* takes 16"):
             own.adapters.load("bad")
         with pytest.raises(BadRequest):
             own.adapters.load("first", name="a/b")

@@ -21,6 +21,7 @@ from types import ModuleType
 from ..errors import BenchError
 
 BENCHES = (
+    "adapters",
     "compose",
 )  # fmt: skip
 """Names of the benches; each is the module ``workbench.benchmarks.<name>``."""
