@@ -59,14 +59,16 @@ def _measure(bench: Bench, sides: dict[str, tuple[Any, str | None]], answer: int
             bench.ratio(f"{what}: an adapter over the model alone", took["with an adapter"], took["engine with adapters"])
 
 
-def _side(eng: Any, adapter: str | None, draw: np.random.Generator, given: int, asked: int) -> Callable[[], None]:
+def _side(eng: Any, adapter: str | None, draw: np.random.Generator, given: int, asked: int) -> Callable[[], float]:
     from engine.protocol import Rendered, Span
 
-    def side() -> None:
+    def side() -> float:
         # New ids every time: nothing comes from the prefix cache.
         span = Span(start=0, stop=given, part=None, label="ids", modality="text", message=0)
         context = Rendered(token_ids=draw.integers(0, 199_998, given).astype(np.uint32), spans=(span,))
-        eng.generate(context, max_tokens=asked, temperature=0, adapter=adapter)
+        reply = eng.generate(context, max_tokens=asked, temperature=0, adapter=adapter)
+        # An answer may end early; time per token counts.
+        return reply.timings.total_s * asked / reply.usage.completion_tokens
 
     return side
 
