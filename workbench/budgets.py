@@ -1,32 +1,30 @@
 """Budget: what a context costs, exactly, part by part, against an engine's limit.
 
 Counted from the rendered ids themselves, so it equals the engine's ``usage.prompt_tokens``. Immutable; a changed context has
-another budget. Drawn with rich in a terminal and as a plain table in a notebook (no colours of its own, so any theme does).
+another budget. Where an engine can be asked, it also says what is cached there and what would be computed.
 """
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ContextTooLong
 from engine.protocol import Limits, Rendered, TextPlace
 
-from .parts import AudioPart, DocumentPart, ImagePart, Part
+from . import budget_views
+from .budget_trees import Branch, tree_of
+from .image_costs import LARGE_TOKENS, cost_of
+from .parts import AudioPart, DocumentPart, ImagePart, Part, RecordingPart
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from .rendering import Layout, Section
 
-LARGE_IMAGE_TOKENS = 5_000
-RECALL_MARK_TOKENS = 512 * 1024
-RECALL_NOTE = (
-    "beyond 512K tokens published retrieval drops: of hidden facts Inkling finds 95.7 % at 294K to 513K, 81.4 % at 586K to 805K, "
-    "70.9 % at 878K (vLLM, NVFP4)"
-)
+RECALL = ((128 << 10, 0.991, "2K to 221K"), (256 << 10, 0.957, "294K to 513K"), (512 << 10, 0.814, "586K to 805K"))
+"""Marks in tokens, and the share of hidden facts that Inkling finds at the lengths named (vLLM's published run, NVFP4)."""
+FARTHEST = "70.9 % at 878K"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +65,12 @@ class Budget:
         Most that prompt and answer may have together.
     limit_of : str
         Whose limit and image rule it is: a model's name, or ``the model's default``.
+    tree : Branch
+        The same tokens by folder, part and page.
+    cached_tokens : int or None
+        Leading tokens that the engine's prefix cache holds; None where no engine could be asked.
+    prefill_tokens_per_s : float or None
+        The engine's measured rate.
     notes : tuple of str
         What a reader should know before sending.
     """
@@ -79,7 +83,20 @@ class Budget:
     reserved_tokens: int
     limit_tokens: int
     limit_of: str
+    tree: Branch = field(repr=False)
+    cached_tokens: int | None = None
+    prefill_tokens_per_s: float | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def compute_tokens(self) -> int:
+        """Tokens of the prompt that the engine would compute; all of them where it is not known what it has cached."""
+        return self.prompt_tokens - (self.cached_tokens or 0)
+
+    @property
+    def compute_s(self) -> float | None:
+        """Seconds that would take at the engine's measured rate; None where it has none."""
+        return self.compute_tokens / self.prefill_tokens_per_s if self.prefill_tokens_per_s else None
 
     @property
     def left_tokens(self) -> int:
@@ -101,40 +118,33 @@ class Budget:
         """Raise :class:`ContextTooLong`, naming the heaviest parts, unless prompt and reserved answer fit `limit_tokens`."""
         needed = self.prompt_tokens + self.reserved_tokens
         if needed > limit_tokens:
-            heavy = sorted(self.rows, key=lambda row: row.tokens, reverse=True)[:3]
-            named = ", ".join(f"{row.label} ({row.tokens:,})" for row in heavy)
+            heavy = self.tree.heaviest()
+            named = ", ".join(f"{path} ({branch.tokens:,})" for path, branch in heavy)
             raise ContextTooLong(
                 f"{self.prompt_tokens:,} prompt tokens and {self.reserved_tokens:,} reserved for the answer exceed {whose}, "
                 f"{limit_tokens:,}, by {needed - limit_tokens:,}: remove or shorten something; heaviest: {named}",
                 prompt_tokens=self.prompt_tokens, reserved_tokens=self.reserved_tokens, limit_tokens=limit_tokens,
-                heaviest=[asdict(row) for row in heavy],
+                heaviest=[{"path": path, "tokens": branch.tokens, "part": branch.part} for path, branch in heavy],
             )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """All numbers as JSON values."""
-        return asdict(self) | {"left_tokens": self.left_tokens, "by_modality": self.by_modality()}
+        names = (
+            "prompt_tokens", "framing_tokens", "effort_tokens", "tools_tokens", "reserved_tokens", "limit_tokens", "limit_of",
+            "left_tokens", "cached_tokens", "compute_tokens", "compute_s", "prefill_tokens_per_s",
+        )  # fmt: skip
+        values = {name: getattr(self, name) for name in names}
+        rows = [asdict(row) for row in self.rows]
+        return values | {
+            "rows": rows, "by_modality": self.by_modality(), "tree": self.tree.to_json(), "notes": list(self.notes)
+        }  # fmt: skip
 
     def lines(self) -> list[tuple[str, str, str, str]]:
         """The table's lines: what, kind, detail, tokens."""
-        found = [(row.label, row.modality, row.detail, f"{row.tokens:,}") for row in self.rows]
-        found += [("tools", "", "", f"{self.tools_tokens:,}")] if self.tools_tokens else []
-        found += [("effort", "", "", f"{self.effort_tokens:,}"), ("framing", "", "", f"{self.framing_tokens:,}")]
-        found += [("prompt", "", "", f"{self.prompt_tokens:,}"), ("reserved for the answer", "", "", f"{self.reserved_tokens:,}")]
-        found += [("limit", "", self.limit_of, f"{self.limit_tokens:,}"), ("left", "", "", f"{self.left_tokens:,}")]
-        return found
+        return budget_views.lines(self)
 
     def __rich__(self) -> Table:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, caption="\n".join(self.notes) or None, caption_justify="left")
-        for name in ("part", "kind", "size"):
-            table.add_column(name, overflow="fold")
-        table.add_column("tokens", justify="right")
-        for line in self.lines():
-            if line[0] == "prompt":
-                table.add_section()
-            table.add_row(*line, style="bold" if line[0] in ("prompt", "left") else None)
-        return table
+        return budget_views.rich_table(self)
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -145,31 +155,17 @@ class Budget:
         return shown.get()
 
     def _repr_html_(self) -> str:
-        strong, left, right = "font-weight:600;border-top:1px solid currentColor", "text-align:left", "text-align:right"
-        rows = [
-            _html_row(line, strong if line[0] in ("prompt", "left") else "") for line in self.lines()
-        ]  # fmt: skip
-        heads = "".join(f'<th scope="col" style="{left}">{name}</th>' for name in ("part", "kind", "size"))
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return (
-            '<table style="background:none;color:inherit;border-collapse:collapse">'
-            f'<caption style="{left}">Budget in tokens</caption>'
-            f'<thead><tr>{heads}<th scope="col" style="{right}">tokens</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
-            + (f"<ul>{notes}</ul>" if notes else "")
-        )
+        return budget_views.html_table(self)
 
 
-def _html_row(line: tuple[str, str, str, str], style: str) -> str:
-    name, kind, size, count = (html.escape(cell) for cell in line)
-    return (
-        f'<tr style="background:none;{style}"><th scope="row" style="text-align:left;font-weight:inherit">{name}</th>'
-        f'<td style="text-align:left">{kind}</td><td style="text-align:left">{size}</td>'
-        f'<td style="text-align:right;font-variant-numeric:tabular-nums">{count}</td></tr>'
-    )
+def budget_of(layout: Layout, *, limits: Limits, limit_of: str, max_tokens: int, probe: Any = None) -> Budget:
+    """Count a rendered context.
 
-
-def budget_of(layout: Layout, *, limits: Limits, limit_of: str, max_tokens: int) -> Budget:
-    """Count a rendered context."""
+    Parameters
+    ----------
+    probe : optional
+        What the engine says of it: ``cached_tokens`` and ``prefill_tokens_per_s``.
+    """
     rendered = layout.rendered
     rows = [row for section in layout.sections for row in _rows(section, rendered)]
     counted = {"effort": 0, "tools": 0}
@@ -177,11 +173,14 @@ def budget_of(layout: Layout, *, limits: Limits, limit_of: str, max_tokens: int)
         if span.part in counted:
             counted[span.part] += len(span)
     framing = sum(len(span) for span in rendered.spans if span.part is None)
+    cached = getattr(probe, "cached_tokens", None)
     return Budget(
         rows=tuple(rows), prompt_tokens=len(rendered), framing_tokens=framing,
-        effort_tokens=counted["effort"], tools_tokens=counted["tools"],
+        effort_tokens=counted["effort"], tools_tokens=counted["tools"], tree=tree_of(layout),
         reserved_tokens=max_tokens, limit_tokens=limits.context_tokens, limit_of=limit_of,
-        notes=tuple(_notes(layout, rows)),
+        cached_tokens=None if cached is None else min(int(cached), len(rendered)),
+        prefill_tokens_per_s=getattr(probe, "prefill_tokens_per_s", None) or None,
+        notes=tuple(_notes(layout)),
     )  # fmt: skip
 
 
@@ -189,8 +188,8 @@ def _rows(section: Section, rendered: Rendered) -> list[BudgetRow]:
     if section.name in ("tools", "effort") and section.part is None:
         return []
     counts: dict[str, int] = {}
-    for span in rendered.spans:
-        if span.part is not None and section.start <= span.start < section.stop:
+    for span in rendered.spans[section.first_span : section.last_span]:
+        if span.part is not None:
             # Page marks are framing of a document, and its cost.
             modality = "text" if span.modality == "framing" else span.modality
             counts[modality] = counts.get(modality, 0) + len(span)
@@ -206,25 +205,63 @@ def _detail(part: Part | None, modality: str, section: Section, rendered: Render
         case ImagePart():
             grid = rendered.image_rule.grid(part.width_px, part.height_px)
             return f"{part.width_px} × {part.height_px} px, {grid.rows} × {grid.cols} patches"
+        case RecordingPart():
+            return "marks of its clips" if modality == "text" else f"{part.duration_s:,.2f} s in {len(part.clips)} clips"
         case AudioPart():
             return f"{part.duration_s:.2f} s"
         case DocumentPart():
-            shown = sum(page.image is not None for page in part.pages) if modality == "image" else len(part.pages)
-            noun = "page image" if modality == "image" else "page"
-            return "" if part.pages[0].number is None else f"{shown} {noun}{'' if shown == 1 else 's'}"
+            return _pages(part, modality)
         case _:
-            places = [span.locator for span in rendered.spans if section.start <= span.start < section.stop]
+            places = [span.locator for span in rendered.spans[section.first_span : section.last_span]]
             chars = sum(place.stop - place.start for place in places if isinstance(place, TextPlace))
             return f"{chars:,} characters"
 
 
-def _notes(layout: Layout, rows: Sequence[BudgetRow]) -> list[str]:
+def _pages(part: DocumentPart, modality: str) -> str:
+    if modality == "image":
+        pages = sum(page.image is not None for page in part.pages)
+        inside = sum(len(page.pictures) for page in part.pages)
+        counts = [(pages, "page image"), (inside, "picture")]
+    else:
+        # Slides, sheets and cells are titled by their own word.
+        noun = part.pages[0].label.split(" ")[0]
+        counts = [(0 if part.pages[0].number is None else len(part.pages), noun)]
+    return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count)
+
+
+def _notes(layout: Layout) -> list[str]:
     found: list[str] = []
+    rule = layout.rendered.image_rule
     for section in layout.sections:
-        found += [f"{section.name}: {note}" for note in getattr(section.part, "notes", ())]
-    for row in rows:
-        if row.modality == "image" and row.tokens > LARGE_IMAGE_TOKENS and row.detail.endswith("patches"):
-            found.append(f"{row.label} costs {row.tokens:,} tokens ({row.detail}): a smaller picture may do")
-    if len(layout.rendered) > RECALL_MARK_TOKENS:
-        found.append(RECALL_NOTE)
-    return found
+        part = section.part
+        found += [f"{section.name}: {note}" for note in getattr(part, "notes", ())]
+        if isinstance(part, ImagePart):
+            cost = cost_of(part.width_px, part.height_px, rule)
+            if cost.suggestion is not None or cost.tokens > LARGE_TOKENS:
+                less = f": {cost.suggested_tokens:,} at {_size(cost.suggestion)}" if cost.suggestion else ""
+                found.append(f"{section.name} costs {cost.tokens:,} tokens at {_size((part.width_px, part.height_px))}{less}")
+    return found + recall_notes(len(layout.rendered))
+
+
+def _size(size: tuple[int, int]) -> str:
+    return f"{size[0]} × {size[1]} px"
+
+
+def recall_notes(tokens: int) -> list[str]:
+    """What is published about finding things in a context of this length; nothing below 128K.
+
+    Examples
+    --------
+    >>> recall_notes(100_000)
+    []
+    >>> recall_notes(300_000)[0][:46]
+    'beyond 256K tokens published retrieval drops: '
+    """
+    crossed = [mark for mark, _, _ in RECALL if tokens > mark]
+    if not crossed:
+        return []
+    steps = ", ".join(f"{share:.1%} at {where}".replace("%", " %") for _, share, where in RECALL)
+    drops = "published retrieval drops" if crossed[-1] > RECALL[0][0] else "attention is rescaled, and retrieval drops later on"
+    return [
+        f"beyond {crossed[-1] >> 10}K tokens {drops}: of hidden facts Inkling finds {steps}, {FARTHEST} (published by vLLM, NVFP4)"
+    ]

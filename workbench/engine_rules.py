@@ -1,10 +1,11 @@
-"""What an engine decides about a context: the image rule, the limits and whose they are. The model's defaults without an engine."""
+"""What an engine decides about a context: the image rule, the limits, and what it has cached. The model's defaults without one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.protocol import DEFAULT_IMAGE_RULE, EngineInfo, ImageRule, Limits
+from engine.errors import EngineError, RequestRefused
+from engine.protocol import DEFAULT_IMAGE_RULE, EngineInfo, ImageRule, Limits, Rendered
 
 MODEL_CONTEXT_TOKENS = 1_048_575
 """Most tokens prompt and answer have together without an engine to ask: vLLM refuses a prompt of exactly 1,048,576."""
@@ -18,3 +19,15 @@ def rules_of(engine: Any) -> tuple[ImageRule, Limits, str]:
     if not isinstance(info, EngineInfo):
         raise TypeError(f"expected an Engine, an EngineInfo or None, not {type(engine).__name__}")
     return info.image_rule, info.limits, info.model
+
+
+def probe_of(engine: Any, rendered: Rendered) -> Any:
+    """What the engine says it has cached of a rendered context, or None: no engine, one that cannot say, or one that is gone."""
+    probe = getattr(engine, "probe", None)
+    if probe is None:
+        return None
+    try:
+        return probe(rendered)
+    except (EngineError, RequestRefused):
+        # A count is worth having without it; what is wrong with the engine is said when it is asked to answer.
+        return None

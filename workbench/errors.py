@@ -13,6 +13,8 @@
         ├── EffortError             not a thinking effort Inkling knows
         ├── MessageError            a role, tool or order of messages the chat format has no words for
         ├── MediaTooLarge           an image or clip over the engine's per-item limit
+        ├── FragmentError           no kept part of this hash, or several
+        ├── ReadingCancelled        the caller stopped reading; nothing was added
         ├── ContextFileError        a saved context that cannot be opened
         ├── CaptureFileError        a capture that cannot be written or opened
         ├── ReportError             a report that has nothing to show or cannot be written
@@ -81,8 +83,20 @@ class MediaTooLarge(ContextError):
     code = "media-too-large"
 
 
+class FragmentError(ContextError):
+    """No kept part has this hash, or several begin with it."""
+
+    code = "fragment"
+
+
+class ReadingCancelled(ContextError):
+    """The caller's progress function answered False: reading stopped and nothing was added."""
+
+    code = "reading-cancelled"
+
+
 class ContextFileError(ContextError):
-    """A saved context that cannot be opened; the message says what was lost."""
+    """A saved context or conversation that cannot be written or opened; the message says what was lost."""
 
     code = "context-file"
 

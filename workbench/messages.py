@@ -1,6 +1,6 @@
 """Parts as messages: which messages a part becomes, and what they say. No token ids here.
 
-One message per content part, as Inkling's chat format has it. A document is one text message followed by its page images::
+One message per content part, as Inkling's chat format has it. A document is one text message followed by its images::
 
     Document: harbour.pdf
 
@@ -11,8 +11,13 @@ One message per content part, as Inkling's chat format has it. A document is one
 
     [page 3: blank]
 
-A document without pages (Markdown, a spreadsheet, source code) has its text right below the first line. The marks are ours and
-are kept apart from the page's own text, so that places count the source's characters only.
+    [page 4: also shown as image 2 below]
+    …text of page 4…
+
+Slides, sheets and notebook cells are headed the same way by their own names. A document without pages (Markdown, source code) has
+its text right below the first line. Pictures that stand in a document follow it too; its text says ``[image 3]`` where the third
+stands. A recording in several clips is a text message that names them, followed by the clips. The marks are ours and are kept
+apart from the source's own text, so that places count the source's characters only.
 """
 
 from __future__ import annotations
@@ -25,7 +30,9 @@ from .parts import (
     AudioPart,
     DocumentPart,
     ImagePart,
+    Page,
     Part,
+    RecordingPart,
     ReplyPart,
     TextPart,
     ToolResultPart,
@@ -69,8 +76,8 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The whole text, marks included."""
-        return "".join(piece.text for piece in self.pieces)
+        """The whole text, marks included. Cost: joins the pieces each time it is asked."""
+        return self.pieces[0].text if len(self.pieces) == 1 else "".join(piece.text for piece in self.pieces)
 
 
 def text_message(role: Role, part: str, label: str, text: str, *, kind: Kind = "text", author: str = "") -> Message:
@@ -93,6 +100,8 @@ def messages_of(part: Part, role: Role) -> tuple[Message, ...]:
             return _document(part, role)
         case ImagePart():
             return (Message(role=role, kind="image", part=part.id, label=part.name, media=part),)
+        case RecordingPart():
+            return _recording(part, role)
         case AudioPart():
             return (Message(role=role, kind="audio", part=part.id, label=part.name, media=part),)
         case WrittenReplyPart():
@@ -107,21 +116,36 @@ def _document(part: DocumentPart, role: Role) -> tuple[Message, ...]:
     pieces = [Piece(text=f"Document: {part.name}\n\n", label=part.name, mark=True)]
     images: list[Message] = []
     for index, page in enumerate(part.pages):
-        label = part.name if page.number is None else f"{part.name}, page {page.number}"
-        if page.image is not None:
-            images.append(
-                Message(role=role, kind="image", part=part.id, label=label, media=page.image, page=page.number)
-            )  # fmt: skip
-        if page.number is not None:
-            state = f": shown as image {len(images)} below" if page.image is not None else "" if page.text else ": blank"
+        title = page.label
+        label = f"{part.name}, {title}" if title else part.name
+        state = _state(page, len(images) + 1)
+        for picture in page.images:
+            images.append(Message(role=role, kind="image", part=part.id, label=label, media=picture, page=page.number))
+        if title:
             gap = "\n\n" if index else ""
-            pieces.append(Piece(text=f"{gap}[page {page.number}{state}]", label=label, page=page.number, mark=True))
+            end = "\n" if page.text else ""
+            pieces.append(Piece(text=f"{gap}[{title}{state}]{end}", label=label, page=page.number, mark=True))
         if page.text:
-            if page.number is not None:
-                pieces.append(Piece(text="\n", label=label, page=page.number, mark=True))
             pieces.append(Piece(text=page.text, label=label, page=page.number))
     text = Message(role=role, kind="text", part=part.id, label=part.name, pieces=tuple(pieces))
     return (text, *images)
+
+
+def _state(page: Page, number: int) -> str:
+    """What a page's mark says beside its title; `number` is that of its first image in the document."""
+    if page.image is not None:
+        return f": {'also ' if page.text else ''}shown as image {number} below"
+    return "" if page.text else ": blank"
+
+
+def _recording(part: RecordingPart, role: Role) -> tuple[Message, ...]:
+    lines = [f"[clip {n}: {clip.start_s:.2f} s to {clip.stop_s:.2f} s]" for n, clip in enumerate(part.clips, 1)]
+    mark = Piece(text="\n".join([f"Recording: {part.name}\n", *lines]), label=part.name, mark=True)
+    text = Message(role=role, kind="text", part=part.id, label=part.name, pieces=(mark,))
+    return (text, *(
+        Message(role=role, kind="audio", part=part.id, label=f"{part.name}, clip {n}", media=clip)
+        for n, clip in enumerate(part.clips, 1)
+    ))  # fmt: skip
 
 
 def _written_reply(part: WrittenReplyPart) -> tuple[Message, ...]:

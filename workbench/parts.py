@@ -63,15 +63,27 @@ class ImagePart(_Addressed):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
 class AudioPart(_Addressed):
-    """A recording: canonical WAV bytes (float32, 16 kHz, mono)."""
+    """A recording, or a stretch of one: canonical WAV bytes (float32, 16 kHz, mono).
+
+    Attributes
+    ----------
+    start_s : float
+        Where it begins in the recording it was cut from, in seconds; places count from there.
+    blob_id : str
+        ``sha256:`` of the bytes: what the engine is given.
+    """
 
     blob: bytes = field(repr=False)
     name: str = "audio"
     notes: tuple[str, ...] = ()
+    start_s: float = 0.0
     id: str = field(init=False)
+    blob_id: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", content_id(self.blob))
+        blob = content_id(self.blob)
+        object.__setattr__(self, "blob_id", blob)
+        object.__setattr__(self, "id", _id_of("audio", blob, self.start_s) if self.start_s else blob)
 
     @property
     def samples(self) -> int:
@@ -83,14 +95,41 @@ class AudioPart(_Addressed):
         return self.samples / SAMPLE_RATE_HZ
 
     @property
+    def stop_s(self) -> float:
+        """Where it ends in the recording it was cut from."""
+        return self.start_s + self.duration_s
+
+    @property
     def tokens(self) -> int:
         """Audio tokens, one per started 50 ms."""
         return audio_tokens(self.samples)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
+class RecordingPart(_Addressed):
+    """A recording too long for one clip: its clips in order, cut at silences, with continuous time."""
+
+    name: str
+    clips: tuple[AudioPart, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _id_of("recording", self.name, [clip.id for clip in self.clips]))
+
+    @property
+    def duration_s(self) -> float:
+        return sum(clip.samples for clip in self.clips) / SAMPLE_RATE_HZ
+
+    @property
+    def tokens(self) -> int:
+        """Audio tokens of all clips."""
+        return sum(clip.tokens for clip in self.clips)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page, slide or whole body of a document.
+    """One page, slide, sheet, cell or whole body of a document.
 
     Attributes
     ----------
@@ -99,12 +138,28 @@ class Page:
     number : int or None
         Counted from 1; None for the one body of a document without pages.
     image : ImagePart or None
-        The page as a picture, where the text alone would lose it.
+        The page as a picture, where the text alone would lose it, or as well.
+    pictures : tuple of ImagePart
+        Pictures that stand on it, in order. Its text says where: ``[image 3]`` is the document's third.
+    title : str
+        What a reader calls it: ``sheet Fees``, ``cell 4``. ``page`` and its number if empty.
     """
 
     text: str
     number: int | None = None
     image: ImagePart | None = None
+    pictures: tuple[ImagePart, ...] = ()
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its title, or ``page`` and its number; empty for a body without pages."""
+        return self.title or ("" if self.number is None else f"page {self.number}")
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The picture of the page, if any, then the pictures on it."""
+        return ((self.image,) if self.image else ()) + self.pictures
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
@@ -117,8 +172,17 @@ class DocumentPart(_Addressed):
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
-        pages = [[page.number, page.text, page.image.id if page.image else None] for page in self.pages]
-        object.__setattr__(self, "id", _id_of("document", self.name, pages))
+        object.__setattr__(self, "id", _id_of("document", self.name, [_page_values(page) for page in self.pages]))
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """All its images, in the order in which the model sees them."""
+        return tuple(image for page in self.pages for image in page.images)
+
+
+def _page_values(page: Page) -> list[Any]:
+    values: list[Any] = [page.number, page.text, page.image.id if page.image else None]
+    return [*values, page.title, [image.id for image in page.pictures]] if page.title or page.pictures else values
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
@@ -163,4 +227,17 @@ class ToolResultPart(_Addressed):
         object.__setattr__(self, "id", _id_of("tool-result", self.tool, self.text))
 
 
-Part = TextPart | ImagePart | AudioPart | DocumentPart | ReplyPart | WrittenReplyPart | ToolResultPart
+Part = TextPart | ImagePart | AudioPart | RecordingPart | DocumentPart | ReplyPart | WrittenReplyPart | ToolResultPart
+
+
+def media_of(part: Part) -> tuple[ImagePart | AudioPart, ...]:
+    """Images and clips of a part, in the order in which the model is given them."""
+    match part:
+        case ImagePart() | AudioPart():
+            return (part,)
+        case DocumentPart():
+            return part.images
+        case RecordingPart():
+            return part.clips
+        case _:
+            return ()

@@ -60,48 +60,72 @@ def decode(ids: NDArray[np.uint32]) -> str:
     return tokenizer().decode_bytes(ids.tolist()).decode(errors="replace")
 
 
+class _Table:
+    """Per token id: its bytes, how many characters begin in them, and whether they begin inside one. Filled as ids are met."""
+
+    def __init__(self) -> None:
+        size = 1 << 18
+        # 1 MB for the whole vocabulary; -1 is unknown.
+        self.lengths = np.full(size, -1, dtype=np.int16)
+        self.leads = np.zeros(size, dtype=np.int16)
+        self.inside = np.zeros(size, dtype=np.bool_)
+
+    def meet(self, ids: NDArray[np.uint32]) -> None:
+        """Know every one of `ids`."""
+        unknown = ids[self.lengths[ids] < 0]
+        if len(unknown):
+            decode_bytes = tokenizer().decode_bytes
+            for token in np.unique(unknown).tolist():
+                data = decode_bytes([token])
+                self.leads[token] = sum((byte & 0xC0) != 0x80 for byte in data)
+                self.inside[token] = bool(data) and (data[0] & 0xC0) == 0x80
+                self.lengths[token] = len(data)
+
+
 @cache
-def _lengths() -> NDArray[np.int16]:
-    # Bytes per token id, filled when an id is first met: -1 is unknown. 400 kB.
-    return np.full(1 << 18, -1, dtype=np.int16)
+def _table() -> _Table:
+    return _Table()
 
 
 def byte_lengths(ids: NDArray[np.uint32]) -> NDArray[np.int64]:
     """UTF-8 bytes of each token. Framing ids have the length of their spelling, so ask for text only."""
-    table = _lengths()
-    found = table[ids]
-    if (found < 0).any():
-        for token in np.unique(ids[found < 0]).tolist():
-            table[token] = len(tokenizer().decode_bytes([token]))
-        found = table[ids]
-    return found.astype(np.int64)
+    table = _table()
+    table.meet(ids)
+    return table.lengths[ids].astype(np.int64)
 
 
-def char_ranges(ids: NDArray[np.uint32], text: str | None = None) -> NDArray[np.int64]:
+def char_counts(ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """How many characters begin in each token, and whether the token begins inside a character.
+
+    Returns
+    -------
+    ndarray of int64, shape (t,)
+    ndarray of bool, shape (t,)
+    """
+    table = _table()
+    table.meet(ids)
+    return table.leads[ids].astype(np.int64), table.inside[ids]
+
+
+def char_ranges(ids: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Character range of each token in the text that `ids` spell.
 
     Parameters
     ----------
     ids : ndarray of uint32, shape (t,)
         Text tokens.
-    text : str, optional
-        The text, when the caller has it (saves decoding).
 
     Returns
     -------
     ndarray of int64, shape (t, 2)
-        First and one past the last character that has bytes in the token. Tokens that share a character overlap in it.
+        First and one past the last character that has bytes in the token. Tokens that share a character overlap in it. Cost: two
+        look-ups per token; the text is not needed.
+
+    Examples
+    --------
+    >>> char_ranges(encode("naïve 🙂")).tolist()
+    [[0, 2], [2, 3], [3, 5], [5, 7]]
     """
-    stops = np.cumsum(byte_lengths(ids))
-    starts = np.concatenate([[0], stops[:-1]]) if len(stops) else stops
-    if text is not None and text.isascii():
-        return np.stack([starts, stops], axis=1)
-    data = text.encode() if text is not None else tokenizer().decode_bytes(ids.tolist())
-    raw = np.frombuffer(data, dtype=np.uint8)
-    if len(stops) and stops[-1] != len(raw):
-        raise ValueError(f"the tokens spell {stops[-1]} bytes, the text has {len(raw)}")
-    # A byte that is no UTF-8 continuation byte begins a character.
-    char_of_byte = np.maximum(np.cumsum((raw & 0xC0) != 0x80) - 1, 0)
-    if not len(stops):
-        return np.empty((0, 2), dtype=np.int64)
-    return np.stack([char_of_byte[starts], char_of_byte[stops - 1] + 1], axis=1)
+    leads, inside = char_counts(ids)
+    stops = np.cumsum(leads)
+    return np.stack([np.maximum(stops - leads - inside, 0), stops], axis=1) if len(ids) else np.empty((0, 2), dtype=np.int64)

@@ -64,7 +64,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("workbench.context_files.os.fsync", full)
+    monkeypatch.setattr("workbench.archives.os.fsync", full)
     with pytest.raises(ContextFileError, match="No space left"):
         context.save(path)
     assert path.read_bytes() == before
@@ -130,7 +130,7 @@ def test_versions_and_strangers(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("context.json"))
     changes = (
-        ({"version": 2}, "newer version"),
+        ({"version": 3}, "newer version"),
         ({"format": "other"}, "not a saved context"),
         ({"effort": "x"}, "not a saved context"),
     )

@@ -10,7 +10,7 @@ from tests.workbench.samples_of import docx, noise_image, pdf, pptx, scan, xlsx
 from workbench import Context
 from workbench.errors import MessageError, SourceEncrypted, SourceError, SourceMissing, SourceUnknown, SourceUnreadable
 from workbench.messages import messages_of
-from workbench.readers import read_document, read_file
+from workbench.readers import Options, read_document, read_file
 
 
 def test_pdf_pages_scans_and_blanks(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_encrypted_pdfs(tmp_path: Path) -> None:
     with pytest.raises(SourceEncrypted, match=r"locked.pdf: it is encrypted: give its password"):
         read_document(path)
     with pytest.raises(SourceEncrypted, match="password is wrong"):
-        read_document(path, password="shut")
-    assert read_document(path, password="open").pages[0].text == "secret"
+        read_document(path, options=Options(password="shut"))
+    assert read_document(path, options=Options(password="open")).pages[0].text == "secret"
 
 
 def test_office_files(tmp_path: Path) -> None:
@@ -82,14 +82,21 @@ def test_office_files(tmp_path: Path) -> None:
     assert word.notes == ()
     slides = read_document(pptx(tmp_path / "deck.pptx", ["Opening", "Closing"]))
     assert [(page.number, page.text) for page in slides.pages] == [(1, "# Opening"), (2, "# Closing")]
-    sheets = read_document(xlsx(tmp_path / "fees.xlsx")).pages[0].text
-    assert all(word in sheets for word in ("Fees", "yacht", "35", "Piers", "fuel"))
+    assert [page.title for page in slides.pages] == ["slide 1", "slide 2"]
+    sheets = read_document(xlsx(tmp_path / "fees.xlsx"))
+    assert [(page.number, page.title) for page in sheets.pages] == [(1, "sheet Fees"), (2, "sheet Piers")]
+    assert sheets.pages[0].text == "| boat | euros |\n| --- | --- |\n| yacht | 35 |"
 
 
-def test_pictures_left_out_of_an_office_file_are_told(tmp_path: Path) -> None:
+def test_pictures_in_an_office_file_follow_its_text(tmp_path: Path) -> None:
+    path = docx(tmp_path / "report.docx", picture=noise_image(30, 30))
+    part = read_document(path)
+    assert [(image.width_px, image.height_px) for image in part.images] == [(30, 30)]
+    assert part.pages[0].text.endswith("[image 1]")
     context = Context()
-    context.add_document(docx(tmp_path / "report.docx", picture=noise_image(30, 30)))
-    assert any("1 picture in it not read" in note for note in context.budget().notes)
+    context.add_document(path, pictures=False)
+    assert context.budget().by_modality()["image"] == 0
+    assert any("1 picture in it left out, as asked" in note for note in context.budget().notes)
 
 
 def test_html_and_texts(tmp_path: Path) -> None:
@@ -112,9 +119,9 @@ def test_undecodable_text(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("caf\u00e9".encode("latin-1"))
     with pytest.raises(SourceUnreadable, match=r"not UTF-8 text at byte 3: .*encoding='latin-1'"):
         read_document(tmp_path / "latin.txt")
-    assert read_document(tmp_path / "latin.txt", encoding="latin-1").pages[0].text == "café"
+    assert read_document(tmp_path / "latin.txt", options=Options(encoding="latin-1")).pages[0].text == "café"
     with pytest.raises(SourceUnreadable, match="no encoding is called 'klingon'"):
-        read_document(tmp_path / "latin.txt", encoding="klingon")
+        read_document(tmp_path / "latin.txt", options=Options(encoding="klingon"))
 
 
 def test_bytes_and_open_files(tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 """Documents: which reader a file gets, and plain text.
 
-Plain text is kept verbatim, line ends included: what the model reads is what the file says. PDF and office files have modules of
-their own.
+Plain text (Markdown, CSV, JSON, source code) is kept verbatim, line ends included: what the model reads is what the file says. An
+encoding is never guessed: it is UTF-8, or what the file or the caller says. PDF, office files, notebooks and multi-page images have
+modules of their own.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
+import tokenize
 
 from ..errors import SourceUnknown
 from ..parts import DocumentPart, Page
-from .sources import Source, kind_of
+from .options import Options
+from .sources import Source, kind_of, may_have_frames
 
-OFFICE_SUFFIXES = frozenset({".docx", ".pptx", ".xlsx", ".html", ".htm", ".xhtml"})
+OFFICE_SUFFIXES = frozenset({".docx", ".pptx", ".xlsx", ".xlsm", ".html", ".htm", ".xhtml"})
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -22,9 +26,14 @@ _BOMS = (
 )
 
 
-def read(source: Source, *, password: str | None = None, encoding: str | None = None) -> DocumentPart:
+def read(source: Source, options: Options) -> DocumentPart:
     """The document part of `source`."""
     kind = kind_of(source)
+    if kind == "image" and may_have_frames(source.data):
+        from . import images
+
+        if (frames := images.frames(source, options)) is not None:
+            return frames
     if kind != "document":
         raise SourceUnknown(
             f"{source.name}: this is {'an image' if kind == 'image' else 'a recording'}, not a document: use add_{kind} (--{kind})",
@@ -33,12 +42,26 @@ def read(source: Source, *, password: str | None = None, encoding: str | None = 
     if source.suffix == ".pdf" or b"%PDF-" in source.data[:1024]:
         from . import pdf
 
-        return pdf.read(source, password=password)
+        options.refuse(source, "sheets", "cells", "encoding")
+        return pdf.read(source, options)
+    options.refuse(source, "password", "show")
     if source.suffix in OFFICE_SUFFIXES:
         from . import office
 
-        return office.read(source)
-    return DocumentPart(name=source.name, pages=(Page(text=decode_text(source, encoding)),))
+        return office.read(source, options)
+    if source.suffix == ".ipynb":
+        from . import notebooks
+
+        return notebooks.read(source, options)
+    options.refuse(source, "pages", "sheets", "cells")
+    return DocumentPart(name=source.name, pages=(Page(text=decode_text(source, options.encoding)),))
+
+
+def html_text(source: Source, encoding: str | None = None) -> str:
+    """Text of a web page: in the caller's encoding, or the one its byte order mark or its own head names, or UTF-8."""
+    from bs4.dammit import EncodingDetector
+
+    return decode_text(source, encoding or EncodingDetector.find_declared_encoding(source.data, is_html=True))
 
 
 def decode_text(source: Source, encoding: str | None = None) -> str:
@@ -51,7 +74,7 @@ def decode_text(source: Source, encoding: str | None = None) -> str:
     SourceUnreadable
         Not in that encoding, or nothing but white space.
     """
-    named = encoding or next((name for mark, name in _BOMS if source.data.startswith(mark)), None)
+    named = encoding or next((name for mark, name in _BOMS if source.data.startswith(mark)), None) or _declared(source)
     if named is None and b"\0" in source.data:
         raise SourceUnknown(
             f"{source.name}: no reader for this kind of file (it is binary): documents are PDF, DOCX, PPTX, XLSX, HTML and text",
@@ -69,3 +92,13 @@ def decode_text(source: Source, encoding: str | None = None) -> str:
     if not text.strip():
         raise source.unreadable("nothing but white space in it")
     return text
+
+
+def _declared(source: Source) -> str | None:
+    """What a Python source says of itself (PEP 263)."""
+    if source.suffix != ".py":
+        return None
+    try:
+        return tokenize.detect_encoding(io.BytesIO(source.data).readline)[0]
+    except SyntaxError:
+        return None

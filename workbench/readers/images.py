@@ -7,15 +7,19 @@ conversion would clip them to white. What this returns is what the model sees, b
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MediaTooLarge, SourceError, SourceUnknown
-from ..media import encode_png
-from ..parts import ImagePart
+from ..media import decode_png, encode_png
+from ..parts import DocumentPart, ImagePart, Page
+from .options import Options
 from .sources import FOREIGN, REMEDY, Source, load
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ def read(source: Any, *, name: str | None = None, frame: int | None = None) -> I
         return part_of(to_rgb(source), name or "image")
     if isinstance(source, np.ndarray):
         return part_of(_from_array(source, name or "image"), name or "image")
-    return _from_file(load(source, name=name, default="image"), frame)
+    return from_file(load(source, name=name, default="image"), frame)
 
 
 def part_of(image: Image, name: str) -> ImagePart:
@@ -38,7 +42,45 @@ def part_of(image: Image, name: str) -> ImagePart:
     return ImagePart(blob=encode_png(image), width_px=image.width, height_px=image.height, name=name)
 
 
-def _from_file(source: Source, frame: int | None) -> ImagePart:
+def from_file(source: Source, frame: int | None) -> ImagePart:
+    """The image part of a file's bytes; `frame` from 0."""
+    with _opened(source) as image:
+        _seek(image, source, frame)
+        image.load()
+        return part_of(to_rgb(image), source.name)
+
+
+def frames(source: Source, options: Options) -> DocumentPart | None:
+    """A multi-page TIFF or an animation as a document of one page per frame; None for a single picture."""
+    with _opened(source) as image:
+        if not _several(image):
+            return None
+        options.refuse(source, "password", "encoding", "show", "sheets", "cells")
+        total = image.n_frames  # pyright: ignore[reportAttributeAccessIssue]
+        pages: list[Page] = []
+        for number in options.chosen(total, source, "frame"):
+            options.tell(f"{source.name}, frame {number}", number - 1, total)
+            image.seek(number - 1)
+            label = f"frame {number}"
+            picture = part_of(to_rgb(image.copy()), f"{source.name}, {label}")
+            pages.append(Page(text="", number=number, title=label, image=picture))
+    return DocumentPart(name=source.name, pages=tuple(pages))
+
+
+def resized(part: ImagePart, long_edge_px: int) -> ImagePart:
+    """A smaller (or larger) image of the same shape, by Lanczos; see :mod:`workbench.image_costs` for what it saves."""
+    from PIL import Image
+
+    if long_edge_px < 1:
+        raise SourceError(f"{part.name}: a long edge of {long_edge_px} px: at least 1")
+    scale = long_edge_px / max(part.width_px, part.height_px)
+    size = max(1, round(part.width_px * scale)), max(1, round(part.height_px * scale))
+    return part_of(decode_png(part.blob).resize(size, Image.Resampling.LANCZOS), part.name)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Image]:
+    """The image in a file, and one error for everything that can be wrong with it."""
     from PIL import Image, UnidentifiedImageError
 
     what = FOREIGN.get(source.suffix)
@@ -46,10 +88,8 @@ def _from_file(source: Source, frame: int | None) -> ImagePart:
         with warnings.catch_warnings():
             # Large pictures are counted and noted by the budget; Pillow still refuses the absurd ones.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(source.data))
-            _seek(image, source, frame)
-            image.load()
-            return part_of(to_rgb(image), source.name)
+            with Image.open(io.BytesIO(source.data)) as image:
+                yield image
     except UnidentifiedImageError as problem:
         hint = REMEDY.get(what or "image", REMEDY["image"])
         raise SourceUnknown(
@@ -57,17 +97,20 @@ def _from_file(source: Source, frame: int | None) -> ImagePart:
         ) from problem
     except Image.DecompressionBombError as problem:
         raise MediaTooLarge(f"{source.name}: {problem}: make it smaller", path=source.path, name=source.name) from problem
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError) as problem:
+    except (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error) as problem:
         # Pillow's plugins raise all of these for damaged files.
         raise source.unreadable(f"a damaged image ({problem}): save it again in its program") from problem
 
 
+def _several(image: Image) -> bool:
+    # A phone's MPO is one picture with extras; an icon holds one picture in sizes.
+    return getattr(image, "n_frames", 1) > 1 and image.format not in ("MPO", "ICO", "ICNS")
+
+
 def _seek(image: Image, source: Source, frame: int | None) -> None:
     frames = getattr(image, "n_frames", 1)
-    # A phone's MPO is one picture with extras; an icon holds one picture in sizes.
-    several = frames > 1 and image.format not in ("MPO", "ICO", "ICNS")
-    if several and frame is None:
-        why = f"{frames} frames: say which one (frame=0 to {frames - 1})"
+    if _several(image) and frame is None:
+        why = f"{frames} frames: say which one (frame=0 to {frames - 1}), or add_document (--doc) takes them all"
         raise SourceError(f"{source.name}: {why}", path=source.path, name=source.name, frames=frames)
     if frame is not None and not 0 <= frame < frames:
         raise SourceError(f"{source.name}: no frame {frame}: it has {frames}, from 0", path=source.path, name=source.name)

@@ -124,3 +124,11 @@ def sniff(data: bytes) -> Kind | None:
     if head.startswith((b"fLaC", b"OggS", b"ID3")) or (head[:4], head[8:12]) in ((b"RIFF", b"WAVE"), (b"FORM", b"AIFF")):
         return "audio"
     return "document" if b"%PDF-" in data[:1024] else None
+
+
+def may_have_frames(data: bytes) -> bool:
+    """Whether an image's first bytes allow several frames: TIFF, GIF, animated PNG or WebP."""
+    if data.startswith((b"GIF8", b"II*\x00", b"MM\x00*")):
+        return True
+    head = data[:4096]
+    return (data.startswith(b"\x89PNG") and b"acTL" in head) or (head[8:12] == b"WEBP" and b"ANIM" in head)
