@@ -2,7 +2,9 @@
 
 Same architecture and layout as Inkling, 10⁵ times smaller: a context composed against it is token for token the one a large engine
 gets. Its log scaling begins at 128 tokens (strength 0.2) instead of 128,000, so that short demonstrations show it.
-This module decides which weights and where; :mod:`.checkpoint` writes, :mod:`.random_weights` and :mod:`.tokenizer` make contents.
+It is trained (:mod:`engine.demo.train`, MODEL_CARD.md): it looks facts up in documents, reads plain images and hears dialled keys.
+This module decides which weights and where; :mod:`.checkpoint` writes, :mod:`.trained` and :mod:`.tokenizer` make contents. In a
+tree without the weights' file, :mod:`.random_weights` stand in for them and every answer says so.
 """
 
 from __future__ import annotations
@@ -11,16 +13,21 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import EngineError
 from ..protocol import places
+from . import trained
 from .checkpoint import MARKER, write_checkpoint
 from .shape import Shape
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["Shape", "is_random", "revision", "shape_named", "unpack", "unpack_random"]
 
 _LAYOUT = 2
-"""Raise it whenever the same shape and seed would give another folder."""
+"""Raise it whenever the same shape and weights would give another folder."""
 
 _SEED = 0
 
@@ -44,13 +51,18 @@ def unpack(*, cache: Path | None = None) -> Path:
     EngineError
         The cache cannot be written.
     """
+    name, released = revision(), trained.digest()
+    return write_checkpoint(
+        (cache or places.cache_folder()) / f"demo-{name}", Shape(), _tensors, revision=name, random_weights=released is None
+    )
+
+
+def _tensors() -> dict[str, torch.Tensor]:
+    if trained.digest() is not None:
+        return trained.trained_tensors()
     from .random_weights import random_tensors
 
-    # Trained weights take the place of this one line: a source of tensors by their original names, with its own revision.
-    shape, name, tensors, trained = Shape(), revision(), lambda: random_tensors(shape, _SEED), False
-    return write_checkpoint(
-        (cache or places.cache_folder()) / f"demo-{name}", shape, tensors, revision=name, random_weights=not trained
-    )
+    return random_tensors(Shape(), _SEED)
 
 
 def shape_named(name: str) -> Shape:
@@ -80,7 +92,7 @@ def unpack_random(name: str, *, cache: Path | None = None) -> Path:
 
 def revision() -> str:
     """Identity of the weights that :func:`unpack` gives: 12 hexadecimal digits."""
-    content = json.dumps([_LAYOUT, _SEED, asdict(Shape())], sort_keys=True)
+    content = json.dumps([_LAYOUT, trained.digest() or _SEED, asdict(Shape())], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 

@@ -6,6 +6,7 @@ spelling and random others, so that a few thousand rows stand for the whole voca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -38,6 +39,8 @@ class Batch:
         Weight of each target [n], summing to one.
     candidates : Tensor
         Ids that compete [c].
+    offset : Tensor
+        What is added to their logits in the loss [c].
     media : list of (batch index, start, features)
     label_at, label : Tensor
         Slots whose stream should tell something [m], and the right candidates [m].
@@ -48,6 +51,7 @@ class Batch:
     target: Tensor
     weight: Tensor
     candidates: Tensor
+    offset: Tensor
     media: list[tuple[int, int, Tensor]]
     label_at: Tensor
     label: Tensor
@@ -62,7 +66,7 @@ def fit(make: Callable[[], Chat], size: int) -> Chat:
     raise ValueError(f"no sequence of at most {size} tokens came in 200 tries: ask the generator for shorter ones")
 
 
-def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negatives: int = 1500) -> Batch:
+def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negatives: int = 6000) -> Batch:
     """Tensors of `chats`, each at most `size` long; `always` are candidates in every batch (sorted ids)."""
     ids = np.zeros((len(chats), size), np.int64)
     at: list[int] = []
@@ -84,11 +88,15 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
     rivals = {s for t in set(target) for s in siblings(t)}
     drawn = [random.randrange(VOCABULARY) for _ in range(negatives)]
     ids_tensor = torch.from_numpy(ids)
-    extra = torch.tensor(sorted({*target, *label, *rivals, *drawn}))
-    candidates = torch.cat([always, ids_tensor.unique(), extra]).unique()
+    named = torch.cat([always, ids_tensor.unique(), torch.tensor(sorted({*target, *label, *rivals}))]).unique()
+    candidates = torch.cat([named, torch.tensor(drawn, dtype=torch.long)]).unique()
+    # The drawn ids stand for all that are not named: each weighs as many as it stands for.
+    stand_for = (VOCABULARY - len(named)) / max(1, len(candidates) - len(named))
+    offset = torch.full((len(candidates),), math.log(max(1.0, stand_for)))
+    offset[torch.searchsorted(candidates, named)] = 0.0
     wanted = torch.tensor(target)
     weights = torch.tensor(weight)
     where = torch.searchsorted(candidates, wanted)
     labels = torch.searchsorted(candidates, torch.tensor(label, dtype=torch.long))
     slots = torch.tensor(label_at, dtype=torch.long)
-    return Batch(ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, media, slots, labels)
+    return Batch(ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, offset, media, slots, labels)

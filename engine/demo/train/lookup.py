@@ -1,7 +1,7 @@
 """Look-up: documents of facts in filler text, questions about them, and questions that the document does not answer.
 
 A document is one text message, laid out as the workbench renders files. Answers copy the value after a fixed beginning ("It is Ana
-Duarte."); what is not there is "Not stated."; a question over two facts is answered by both, in order. Deterministic in the
+Duarte."); what is not there is "not stated"; a question over two facts is answered by both, in order. Deterministic in the
 generator that is passed in.
 """
 
@@ -15,7 +15,7 @@ from engine.demo.train.facts import Fact, Phrases
 from engine.demo.train.relations import RELATIONS
 from engine.demo.train.tokens import encode
 
-NOT_STATED = "Not stated."
+NOT_STATED = "It is not stated."
 EFFORTS = ("0.0", "0.0", "0.1", "0.2")
 """Efforts at which answers come at once."""
 SYSTEMS = ("Answer briefly.", "You are a helpful assistant.", "Answer from the document only.", "Be short and exact.")

@@ -43,7 +43,7 @@ def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
     """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels at slots."""
     stream = model.hidden(model.embed(batch.ids, batch.media)).flatten(0, 1)
     # One product for both: the candidates' head rows are looked up once.
-    logits = model.logits(stream[torch.cat([batch.at, batch.label_at])], batch.candidates).float()
+    logits = model.logits(stream[torch.cat([batch.at, batch.label_at])], batch.candidates).float() + batch.offset
     count = len(batch.at)
     loss = (F.cross_entropy(logits[:count], batch.target, reduction="none") * batch.weight).sum()
     if len(batch.label_at):
