@@ -1,6 +1,7 @@
-"""Command line of the trainer: ``python -m engine.demo.train train|score FOLDER``.
+"""Command line of the trainer: ``python -m engine.demo.train train|drafts|score|ablate|export FOLDER``.
 
-``train`` goes on where the folder stopped; ``score`` prints held-out exact match of what is there as JSON.
+``train`` goes on where the folder stopped; ``drafts`` trains the draft blocks on what is there; ``score`` and ``ablate`` print
+held-out exact match, one JSON object a line; ``export`` writes the compact file that ships.
 """
 
 from __future__ import annotations
@@ -8,38 +9,73 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from random import Random
 
 import torch
 
+DRAFT_STEPS = 500
+
 
 def main() -> None:
-    """Train in a folder, or score what is there."""
+    """Do one thing with a run's folder."""
     parser = argparse.ArgumentParser(prog="python -m engine.demo.train", description=__doc__)
-    parser.add_argument("action", choices=["train", "score"])
+    parser.add_argument("action", choices=["train", "drafts", "score", "ablate", "export"])
     parser.add_argument("folder", type=Path, help="where the run keeps its state")
+    parser.add_argument("--cases", type=int, default=100, help="least number of cases of a score (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=DRAFT_STEPS, help="steps of draft training (default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    from engine.demo.train.evaluate import full_head, score
-    from engine.demo.train.lookup import lookup
+    {"train": _train, "drafts": _drafts, "score": _score, "ablate": _ablate, "export": _export}[options.action](options)
+
+
+def _train(options: argparse.Namespace) -> None:
     from engine.demo.train.loop import Run
     from engine.demo.train.plan import PLAN
 
+    Run.open(options.folder).train(PLAN)
+
+
+def _drafts(options: argparse.Namespace) -> None:
+    from engine.demo.train.drafts import new_drafts, train_drafts
+    from engine.demo.train.loop import Run, batch_of
+    from engine.demo.train.plan import PLAN
+
     run = Run.open(options.folder)
-    if options.action == "train":
-        run.train(PLAN)
-        return
-    head = full_head(run.model)
-    for size, sequences in ((256, 60), (512, 40), (1024, 40), (2048, 40)):
-        for wording in (False, True):
-            found = score(
-                run.model, lambda r, n=size, w=wording: lookup(r, n, held_out=True, paraphrase=w, plain=0.0),
-                size=size, sequences=sequences, seed="score", head=head,
-            )  # fmt: skip
-            for skill, result in found.items():
-                low, high = result.interval()
-                line = {"tokens": size, "skill": skill, "new_wording": wording, "right": result.right, "cases": result.cases,
-                        "low": round(low, 3), "high": round(high, 3)}  # fmt: skip
-                print(json.dumps(line))  # noqa: T201
+    drafts = new_drafts(run.model.shape, run.model)
+    batches = (batch_of(run.model, PLAN[-1], Random(f"drafts/{step}"))[0] for step in range(options.steps))
+    right = train_drafts(run.model, drafts, batches, options.steps)
+    torch.save(drafts.state_dict(), options.folder / "drafts.pt")
+    print(json.dumps({"accepted": right}))  # noqa: T201
+
+
+def _score(options: argparse.Namespace) -> None:
+    from engine.demo.train.loop import Run
+    from engine.demo.train.report import scores
+
+    for line in scores(Run.open(options.folder).model, options.cases):
+        print(json.dumps(line), flush=True)  # noqa: T201
+
+
+def _ablate(options: argparse.Namespace) -> None:
+    from engine.demo.train.loop import Run
+    from engine.demo.train.report import ablations
+
+    for line in ablations(Run.open(options.folder).model, options.cases):
+        print(json.dumps(line), flush=True)  # noqa: T201
+
+
+def _export(options: argparse.Namespace) -> None:
+    from engine.demo.train.drafts import new_drafts
+    from engine.demo.train.export import write_compact
+    from engine.demo.train.loop import Run
+    from engine.demo.trained import COMPACT
+
+    run = Run.open(options.folder)
+    drafts = new_drafts(run.model.shape, run.model)
+    if (path := options.folder / "drafts.pt").exists():
+        drafts.load_state_dict(torch.load(path, weights_only=True))
+    tokens = sum(run.done.values())
+    print(write_compact(run.model, list(drafts), COMPACT, figures={"trained_tokens": str(tokens)}), COMPACT.stat().st_size)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -65,6 +66,16 @@ def _place(model: DemoModel, optimiser: torch.optim.Optimizer, state: dict) -> N
     optimiser.load_state_dict(state["optimiser"])
 
 
+def batch_of(model: DemoModel, stage: Stage, random: Random, at: float = 1.0) -> tuple[Batch, int]:
+    """A batch of a stage at `at` of its course, and its length in tokens."""
+    size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
+    spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
+    easy = {"lookup": {"spread": spread, "plain": plain}}
+    names = random.choices(list(stage.mix), list(stage.mix.values()), k=max(1, stage.step_tokens // size))
+    chats = [fit(lambda n=n: SKILLS[n](random, size, **easy.get(n, {})), size) for n in names]
+    return collate(chats, size, model.trained, random), size
+
+
 @dataclass(slots=True)
 class Run:
     """A training run in `folder`; call :meth:`train`."""
@@ -100,28 +111,27 @@ class Run:
         os.replace(partial, self.folder / "state.pt")
 
     def train(self, plan: tuple[Stage, ...], *, save_every_s: float = 120.0) -> None:
-        """Run every stage that is not done."""
+        """Run every stage that is not done; a request to end (SIGTERM, Ctrl-C) is heeded after the step, with nothing lost."""
         saved = time.monotonic()
+        ending: list[int] = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ending.append(1))
         for stage in plan:
             if stage.align and not self.done.get(stage.name):
                 right = align(self.model, ALIGNED, stage.align, stage.name)
                 self._write({"step": self.step, "stage": stage.name, "aligned": right})
             while self.done.get(stage.name, 0) < stage.tokens:
                 self._step(stage)
-                if time.monotonic() - saved > save_every_s:
+                if ending or time.monotonic() - saved > save_every_s:
                     self.save()
                     saved = time.monotonic()
+                if ending:
+                    return
             self.save()
 
     def _step(self, stage: Stage) -> None:
         at = self.done.get(stage.name, 0) / stage.tokens
-        random = Random(f"{stage.name}/{self.step}")
-        size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
-        spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
-        names = random.choices(list(stage.mix), list(stage.mix.values()), k=max(1, stage.step_tokens // size))
-        easy = {"lookup": {"spread": spread, "plain": plain}}
-        chats = [fit(lambda n=n: SKILLS[n](random, size, **easy.get(n, {})), size) for n in names]
-        batch = collate(chats, size, self.model.trained, random)
+        batch, size = batch_of(self.model, stage, Random(f"{stage.name}/{self.step}"), at)
         self.model.train()
         with torch.autocast("cpu", torch.bfloat16):
             loss = loss_of(self.model, batch)
@@ -134,7 +144,7 @@ class Run:
         self.optimiser.zero_grad(set_to_none=True)
         self.model.balance(5e-3)
         self.step += 1
-        self.done[stage.name] = self.done.get(stage.name, 0) + size * len(chats)
+        self.done[stage.name] = self.done.get(stage.name, 0) + batch.ids.numel()
         self._log(stage, size, float(loss.detach()), float(norm), rate)
 
     def _log(self, stage: Stage, size: int, loss: float, norm: float, rate: float) -> None:

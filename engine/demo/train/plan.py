@@ -40,5 +40,5 @@ PLAN: tuple[Stage, ...] = (
     Stage(name="read", tokens=2_000_000, rate=(3e-3, 2e-3), sizes={128: 0.25, 256: 0.4, 512: 0.25, 1024: 0.1},
           spread=(0.4, 1.0), plain=(0.1, 0.05), step_tokens=2048),
     Stage(name="join", tokens=4_000_000, rate=(2e-3, 1.5e-3), sizes={256: 0.5, 512: 0.35, 1024: 0.15}, align=900,
-          mix={"lookup": 0.45, "grids": 0.25, "dtmf": 0.12, "digits": 0.12, "tones": 0.02, "bars": 0.04}),
+          mix={"lookup": 0.45, "grids": 0.22, "dtmf": 0.09, "digits": 0.1, "tones": 0.02, "bars": 0.03, "spoken": 0.09}),
 )  # fmt: skip

@@ -1,0 +1,73 @@
+"""The tables of a trained model, from the trainer: scores of every skill, and what each part is worth.
+
+Cases are held out: values, layouts and voices that training never drew, and for some rows wordings that it never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from engine.demo.train.ablate import PARTS, without
+from engine.demo.train.chat import Chat
+from engine.demo.train.evaluate import Score, full_head, score
+from engine.demo.train.lookup import lookup
+from engine.demo.train.model import DemoModel
+from engine.demo.train.skills import SKILLS
+
+LOOKUP_TOKENS = (256, 512, 1024, 2048, 4096)
+SKILL_TOKENS = 512
+
+
+def _lookup(size: int, paraphrase: bool):
+    def make(random: Random) -> Chat:
+        return lookup(random, size, held_out=True, paraphrase=paraphrase, plain=0.0)
+
+    return make
+
+
+def _skill(name: str, paraphrase: bool):
+    def make(random: Random) -> Chat:
+        return SKILLS[name](random, SKILL_TOKENS, held_out=True, paraphrase=paraphrase)
+
+    return make
+
+
+def _line(found: dict[str, Score], **about: Any) -> Iterator[dict[str, Any]]:
+    for skill, result in found.items():
+        low, high = result.interval()
+        yield {**about, "skill": skill, "right": result.right, "cases": result.cases, "share": round(result.share, 3),
+               "low": round(low, 3), "high": round(high, 3)}  # fmt: skip
+
+
+def scores(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
+    """Scores of look-up by length and of every other skill, in known and in new wordings, at least `cases` / 3 each."""
+    head = full_head(model)
+    for paraphrase in (False, True):
+        for size in LOOKUP_TOKENS:
+            found = score(model, _lookup(size, paraphrase), size=size, sequences=max(8, cases // 3), seed="score", head=head)
+            yield from _line(found, tokens=size, new_wording=paraphrase)
+        for name in SKILLS:
+            if name != "lookup":
+                found = score(model, _skill(name, paraphrase), size=SKILL_TOKENS, sequences=cases // 2, seed="score", head=head)
+                yield from _line(found, tokens=SKILL_TOKENS, new_wording=paraphrase)
+
+
+def ablations(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
+    """Scores with each part off, beside those of the whole model."""
+    for part in ("", *PARTS):
+        if part:
+            with without(model, part):
+                yield from _parts(model, cases, part)
+        else:
+            yield from _parts(model, cases, "nothing")
+
+
+def _parts(model: DemoModel, cases: int, part: str) -> Iterator[dict[str, Any]]:
+    head = full_head(model)
+    found = score(model, _lookup(512, False), size=512, sequences=max(8, cases // 3), seed="ablate", head=head)
+    for name in ("grids", "digits", "dtmf", "spoken"):
+        if name in SKILLS:
+            found |= score(model, _skill(name, False), size=SKILL_TOKENS, sequences=cases // 4, seed="ablate", head=head)
+    yield from _line(found, off=part)
