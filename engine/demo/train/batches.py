@@ -66,7 +66,7 @@ def fit(make: Callable[[], Chat], size: int) -> Chat:
     raise ValueError(f"no sequence of at most {size} tokens came in 200 tries: ask the generator for shorter ones")
 
 
-def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negatives: int = 6000) -> Batch:
+def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negatives: int = 2500) -> Batch:
     """Tensors of `chats`, each at most `size` long; `always` are candidates in every batch (sorted ids)."""
     ids = np.zeros((len(chats), size), np.int64)
     at: list[int] = []

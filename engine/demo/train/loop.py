@@ -29,6 +29,8 @@ from engine.demo.train.vocabulary import trained_ids
 
 WARM_UP_STEPS = 30
 
+LONG_TOKENS = 1024
+
 LABEL_WEIGHT = 0.3
 """Weight of the labels at slots beside the answers."""
 
@@ -71,7 +73,8 @@ def batch_of(model: DemoModel, stage: Stage, random: Random, at: float = 1.0) ->
     size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
     spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
     easy = {"lookup": {"spread": spread, "plain": plain}}
-    names = random.choices(list(stage.mix), list(stage.mix.values()), k=max(1, stage.step_tokens // size))
+    mix = stage.long if stage.long and size >= LONG_TOKENS else stage.mix
+    names = random.choices(list(mix), list(mix.values()), k=max(1, stage.step_tokens // size))
     chats = [fit(lambda n=n: SKILLS[n](random, size, **easy.get(n, {})), size) for n in names]
     return collate(chats, size, model.trained, random), size
 

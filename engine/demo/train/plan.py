@@ -13,8 +13,8 @@ class Stage:
     ----------
     sizes : dict
         Share of steps by sequence length in tokens.
-    mix : dict
-        Share of sequences by skill, see :mod:`engine.demo.train.skills`.
+    mix, long : dict
+        Share of sequences by skill, see :mod:`engine.demo.train.skills`; of those of 1,024 tokens and more, if they differ.
     spread : pair
         Share of the word pools in use.
     plain : pair
@@ -28,10 +28,19 @@ class Stage:
     rate: tuple[float, float]
     sizes: dict[int, float]
     mix: dict[str, float] = field(default_factory=lambda: {"lookup": 1.0})
+    long: dict[str, float] = field(default_factory=dict)
     spread: tuple[float, float] = (1.0, 1.0)
     plain: tuple[float, float] = (0.1, 0.1)
     step_tokens: int = 4096
     align: int = 0
+
+
+ALL = {
+    "lookup": 0.22, "reading": 0.08, "grids": 0.19, "digits": 0.1, "bars": 0.04, "dtmf": 0.08, "tones": 0.03, "spoken": 0.13,
+    "together": 0.07, "talk": 0.02, "tools": 0.04,
+}  # fmt: skip
+TEXT = {"lookup": 0.75, "reading": 0.15, "grids": 0.06, "digits": 0.04}
+"""What fills long sequences; the rest would leave most of one empty."""
 
 
 PLAN: tuple[Stage, ...] = (
@@ -39,6 +48,10 @@ PLAN: tuple[Stage, ...] = (
           step_tokens=2048),
     Stage(name="read", tokens=2_000_000, rate=(3e-3, 2e-3), sizes={128: 0.25, 256: 0.4, 512: 0.25, 1024: 0.1},
           spread=(0.4, 1.0), plain=(0.1, 0.05), step_tokens=2048),
-    Stage(name="join", tokens=4_000_000, rate=(2e-3, 1.5e-3), sizes={256: 0.5, 512: 0.35, 1024: 0.15}, align=900,
+    Stage(name="join", tokens=1_750_000, rate=(2e-3, 1.7e-3), sizes={256: 0.5, 512: 0.35, 1024: 0.15}, align=900,
           mix={"lookup": 0.45, "grids": 0.22, "dtmf": 0.09, "digits": 0.1, "tones": 0.02, "bars": 0.03, "spoken": 0.09}),
+    Stage(name="all", tokens=8_000_000, rate=(1.8e-3, 1.2e-3), sizes={256: 0.5, 512: 0.32, 1024: 0.14, 2048: 0.04},
+          mix=ALL, long=TEXT),
+    Stage(name="settle", tokens=3_000_000, rate=(1.2e-3, 5e-5), sizes={256: 0.4, 512: 0.3, 1024: 0.2, 2048: 0.1},
+          mix=ALL, long=TEXT),
 )  # fmt: skip
