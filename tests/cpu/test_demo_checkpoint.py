@@ -5,6 +5,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
@@ -13,8 +14,10 @@ from tokenizers import Tokenizer
 
 import engine.demo
 from engine.demo.random_weights import random_tensors
+from engine.demo.rows import spelled_rows
 from engine.demo.shape import END_SAMPLING, PADDED_VOCABULARY, VOCABULARY, Shape
 from engine.demo.tokenizer import build_tokenizer
+from engine.demo.trained import COMPACT
 from engine.errors import EngineError
 from engine.protocol.framing import FramingIds
 
@@ -78,7 +81,6 @@ def test_weights_are_deterministic_and_seeded() -> None:
 
 
 def test_transformers_loads_every_tensor(demo_folder: Path) -> None:
-    import torch
     from transformers import InklingForConditionalGeneration
 
     model, report = InklingForConditionalGeneration.from_pretrained(demo_folder, dtype=torch.bfloat16, output_loading_info=True)
@@ -95,12 +97,30 @@ def test_transformers_loads_every_tensor(demo_folder: Path) -> None:
         assert model.model.language_model.layers[1].mlp.experts.gate_up_proj[0, : shape.expert_width].equal(interleaved[0, 0::2])
 
 
-def test_the_marker_says_random(demo_folder: Path, tmp_path: Path) -> None:
-    assert engine.demo.is_random(demo_folder)
+def test_the_marker_says_whether_it_was_trained(demo_folder: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    assert not engine.demo.is_random(demo_folder)
+    assert engine.demo.is_random(tiny_folder)
     assert not engine.demo.is_random(tmp_path)
     (tmp_path / "workbench.json").write_text("{")
     with pytest.raises(EngineError, match=r"workbench\.json"):
         engine.demo.is_random(tmp_path)
+
+
+def test_the_released_weights_are_what_is_unpacked(demo_folder: Path) -> None:
+    """Trained rows where there are any, rows from spellings elsewhere; the head is the embedding times one vector."""
+    with safe_open(COMPACT, "pt") as released, safe_open(demo_folder / "model.safetensors", "pt") as unpacked:
+        assert COMPACT.stat().st_size < 25e6
+        ids, scale = released.get_tensor("rows.ids").long(), released.get_tensor("rows.head_scale").float()
+        embed, head = (unpacked.get_tensor(f"model.llm.{name}.weight") for name in ("embed", "unembed"))
+        assert embed[ids].equal(released.get_tensor("rows.trained"))
+        other = torch.ones(PADDED_VOCABULARY, dtype=torch.bool).index_fill(0, ids, False)
+        drawn = torch.from_numpy(spelled_rows(Shape().hidden)).bfloat16()
+        assert embed[other].equal(drawn[other])
+        # One rounding to bfloat16: at most 2^-8 of the value.
+        assert torch.allclose(head[other].float(), drawn[other].float() * scale, rtol=2**-8, atol=0)
+        same = [name for name in released.keys() if not name.startswith("rows.")]  # noqa: SIM118
+        assert len(same) > 100
+        assert all(released.get_tensor(name).equal(unpacked.get_tensor(name)) for name in same)
 
 
 def test_processor_config_is_the_default_image_rule(demo_folder: Path) -> None:

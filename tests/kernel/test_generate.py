@@ -69,9 +69,9 @@ def test_openai_clients_chat_whole_and_streamed(eng, client: openai.OpenAI) -> N
     whole = client.chat.completions.create(**ask)
     pieces = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
     assert whole.usage is not None
-    assert whole.usage.completion_tokens == 8
     assert pieces[-1].usage is not None
-    assert pieces[-1].usage.completion_tokens == 8
+    # A trained model may end its answer before the limit.
+    assert 0 < whole.usage.completion_tokens == pieces[-1].usage.completion_tokens <= 8
     content = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
     assert content == (whole.choices[0].message.content or "")
 
@@ -96,7 +96,7 @@ def test_the_stream_says_what_the_reply_says(eng) -> None:
 def test_a_seed_repeats_and_another_differs(eng) -> None:
     context = asked("Invent a word.")
     first, again, other = (
-        eng.generate(context, max_tokens=16, temperature=1.0, seed=seed).token_ids.tolist() for seed in (3, 3, 4)
+        eng.generate(context, max_tokens=16, temperature=2.0, seed=seed).token_ids.tolist() for seed in (3, 3, 4)
     )
     assert first == again
     assert first != other
@@ -224,8 +224,11 @@ def wait_until_idle(eng) -> None:
         time.sleep(0.05)
 
 
+# At temperature 2 a trained model goes on without an end, too.
+
+
 def test_leaving_a_stream_aborts_the_request(eng) -> None:
-    for event in eng.stream(asked("Go on for ever."), max_tokens=50_000, temperature=1.0, seed=1):
+    for event in eng.stream(asked("Go on for ever."), max_tokens=50_000, temperature=2.0, seed=1):
         if isinstance(event, Text):
             break
     wait_until_idle(eng)
@@ -233,7 +236,7 @@ def test_leaving_a_stream_aborts_the_request(eng) -> None:
 
 def test_closing_an_asynchronous_stream_aborts_the_request(eng) -> None:
     async def leave() -> None:
-        events = eng.astream(asked("Go on for ever."), max_tokens=50_000, temperature=1.0, seed=2)
+        events = eng.astream(asked("Go on for ever."), max_tokens=50_000, temperature=2.0, seed=2)
         async for event in events:
             if isinstance(event, Text):
                 break

@@ -84,7 +84,7 @@ def in_flight(eng: engine.Engine) -> tuple[threading.Thread, list[BaseException]
 
     def follow() -> None:
         try:
-            for event in eng.stream(asked(), max_tokens=100_000, temperature=1.0, seed=1):
+            for event in eng.stream(asked(), max_tokens=100_000, temperature=2.0, seed=1):
                 if isinstance(event, Text):
                     first.set()
             ended.append(RuntimeError("the stream ended in order"))

@@ -12,7 +12,7 @@ from random import Random
 from engine.demo.train import words
 from engine.demo.train.chat import Chat, say
 from engine.demo.train.facts import Fact, Phrases
-from engine.demo.train.relations import RELATIONS
+from engine.demo.train.relations import FRAMES, OPENINGS, RELATIONS
 from engine.demo.train.tokens import encode
 
 NOT_STATED = "It is not stated."
@@ -54,6 +54,8 @@ def lookup(
     # A question with its answer takes about 28 tokens, the opening about 25.
     facts, texts = _facts(phrases, tokens - 29 * asked - 35)
     chat = opening(random).user(document(random, phrases, texts))
+    # Nothing is asked twice: the second answer would be copied from the first.
+    stated = random.sample(facts, len(facts))
     for _ in range(asked):
         kind = random.random()
         if kind < 0.28 and (absent := _absent(phrases, facts)):
@@ -65,7 +67,9 @@ def lookup(
             chat.user(_question(random, second, paraphrase, key=f"the {first.key} of {first.of}"))
             chat.reply(say(f"{first.value}: {second.value}"), "two hops")
             continue
-        fact = random.choice(facts)
+        if not stated:
+            break
+        fact = stated.pop()
         chat.user(_question(random, fact, paraphrase)).reply(say(fact.value), "paraphrase" if paraphrase else "lookup")
     return chat
 
@@ -135,6 +139,9 @@ def _same(a: Fact, b: Fact) -> bool:
 def _question(random: Random, fact: Fact, paraphrase: bool, *, key: str = "") -> str:
     known, last = fact.relation.questions[:-1], fact.relation.questions[-1]
     text = last if paraphrase else known[random.randrange(fact.asked or len(known))]
+    if not paraphrase and fact.asked == len(known) and random.random() < 0.4:
+        text = random.choice(FRAMES).replace("{topic}", fact.relation.topic)
+        text = random.choice(OPENINGS) + (known[0] if text == last else text[0].upper() + text[1:])
     key = key or (fact.key[0].lower() + fact.key[1:] if fact.relation.key == "heading" else fact.key)
     return text.format(key=key, other=fact.other, unit=fact.value.split()[-1])
 

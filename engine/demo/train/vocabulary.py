@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from engine.demo.train import words
 from engine.demo.train.lookup import NOT_STATED, SYSTEMS
-from engine.demo.train.relations import RELATIONS
+from engine.demo.train.relations import FRAMES, OPENINGS, RELATIONS
 from engine.demo.train.skills.wordings import TEXTS
 from engine.demo.train.tokens import encode, framing, tokenizer
 
@@ -26,9 +26,9 @@ _EXTRA = (
 @lru_cache(1)
 def trained_ids() -> tuple[int, ...]:
     """Sorted ids with trained rows: words of templates and lists in every spelling used, numbers up to 999, letters, framing."""
-    texts = [*_EXTRA, *TEXTS, *SYSTEMS, *words.FILLER, "It is red.", "Asked: "]
+    texts = [*_EXTRA, *TEXTS, *SYSTEMS, *words.FILLER, "It is red.", "Asked: ", *FRAMES, *OPENINGS]
     for relation in RELATIONS:
-        texts += [*relation.sentences, *relation.questions]
+        texts += [*relation.sentences, *relation.questions, relation.topic]
     found: set[int] = set()
     for text in texts:
         found.update(encode(re.sub(r"\{\w+\}", "x", text)))
