@@ -43,10 +43,14 @@ def new_model(seed: int = 0, *, rows: Iterable[int] = ()) -> DemoModel:
 
 
 def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
-    """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels at slots."""
-    stream = model.hidden(model.embed(batch.ids, batch.media)).flatten(0, 1)
+    """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels at slots.
+
+    Labels are read from what the last layer is given: its far-reaching attention finds by them, and reads them.
+    """
+    given, stream = (x.flatten(0, 1) for x in model.streams(model.embed(batch.ids, batch.media)))
     # One product for both: the candidates' head rows are looked up once.
-    logits = model.logits(stream[torch.cat([batch.at, batch.label_at])], batch.candidates).float() + batch.offset
+    wanted = torch.cat([stream[batch.at], given[batch.label_at]])
+    logits = model.logits(wanted, batch.candidates).float() + batch.offset
     count = len(batch.at)
     loss = (F.cross_entropy(logits[:count], batch.target, reduction="none") * batch.weight).sum()
     if len(batch.label_at):

@@ -79,9 +79,13 @@ class DemoModel(nn.Module):
 
     def hidden(self, x: Tensor) -> Tensor:
         """Run the layers over embedded sequences; the stream before the final norm [b, t, h]."""
-        for layer in self.layers:
+        return self.streams(x)[1]
+
+    def streams(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What the last layer is given, and the stream before the final norm, both [b, t, h]."""
+        for layer in self.layers[:-1]:
             x = layer(x)
-        return x
+        return x, self.layers[-1](x)
 
     def logits(self, stream: Tensor, candidates: Tensor) -> Tensor:
         """Logits [n, c] of chosen positions of the stream [n, h] for candidate ids [c]."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One kind of fact: `key` and `value` name makers of phrases in :mod:`engine.demo.train.facts`, `topic` is what is asked for."""
+    """One kind of fact: `key` and `value` name makers of phrases in :mod:`.facts`, `topic` is what is asked for."""
 
     key: str
     value: str

@@ -57,7 +57,10 @@ def _shape(pen: ImageDraw.ImageDraw, cell: str, row: int, column: int, cell_px: 
 
 
 def marks(grid: Grid, cell_px: int) -> tuple[tuple[float, float, str], ...]:
-    """The four middle patches of a cell are its colour, its shape, its row and its column; an empty one's first is "empty"."""
+    """The four middle patches of a cell are its colour, its shape, its row and its column; the last of them tells all of it.
+
+    An empty one's first is "empty".
+    """
     found: list[tuple[float, float, str]] = []
     near = 10
     for row, cells in enumerate(grid):
@@ -66,6 +69,8 @@ def marks(grid: Grid, cell_px: int) -> tuple[tuple[float, float, str], ...]:
             words = cell.split() if cell else ["empty"]
             found += [(x - near + 2 * near * i, y - near, word) for i, word in enumerate(words)]
             found += [(x - near, y + near, str(row + 1)), (x + near, y + near, str(column + 1))]
+            # One place that knows everything of a cell is found by any of it, and gives any of it.
+            found += [(x + near, y + near, word) for word in (*words, str(row + 1))]
     return tuple(found)
 
 
