@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-
 BEFORE = ("Please: ", "Question: ", "Look: ", "Now: ", "Quick question: ", "And: ", "So, ", "OK. ", "Next. ", "Please help. ")
 """What may stand before a question without changing it."""
 
