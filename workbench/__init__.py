@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from .budgets import Budget
     from .captures import Capture
     from .contexts import Context
+    from .conversations import Conversation
 
-__all__ = ["AttentionPlan", "Budget", "Capture", "CapturePlan", "Context", "Rendered", "Reply", "Span"]
+__all__ = ["AttentionPlan", "Budget", "Capture", "CapturePlan", "Context", "Conversation", "Rendered", "Reply", "Span"]
 
 _HOMES = {
     "AttentionPlan": "engine.protocol",
@@ -24,6 +25,7 @@ _HOMES = {
     "Capture": "workbench.captures",
     "CapturePlan": "engine.protocol",
     "Context": "workbench.contexts",
+    "Conversation": "workbench.conversations",
     "Rendered": "engine.protocol",
     "Reply": "engine.protocol",
     "Span": "engine.protocol",
