@@ -26,6 +26,9 @@ SHOWN = 3
 """Problems that a message spells out; the rest is counted."""
 
 _KEY = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<side>[AB])(?:\.default)?\.weight")
+_COPIES = ("lm_head.base_layer.weight", "embed_tokens.base_layer.weight")
+"""PEFT saves the model's own vocabulary matrices beside an adapter of the head. They are the model's, so they are passed over."""
+
 _PARTS = (
     ("attention", ".attn."), ("experts", ".mlp.experts."), ("shared experts", ".mlp.sink_experts."), ("dense MLP", ".mlp.w"),
     ("head", "unembed"),
@@ -176,7 +179,10 @@ def _pairs(
     problems = []
     for key, tensor in tensors.items():
         found = _KEY.fullmatch(key)
-        if found is None:
+        if key.endswith(_COPIES):
+            if tensor.shape[:1] not in ((sizes.vocabulary,), (sizes.padded_vocabulary,)):
+                problems.append(f"{key}: {len(tensor):,} rows, an extended vocabulary; this model has {sizes.padded_vocabulary:,}")
+        elif found is None:
             problems.append(f"{key}: not the name of an adapter's matrix (….lora_A.weight, ….lora_B.weight)")
         elif tensor.dim() != 2 or not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
             problems.append(f"{key}: wanted a matrix of finite numbers, it is {str(tensor.dtype)[6:]} {list(tensor.shape)}")

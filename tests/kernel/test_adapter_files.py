@@ -134,6 +134,17 @@ def test_transformers_spelling_becomes_the_original_one(tmp_path: Path, sizes: S
     torch.testing.assert_close(made[f"{at}.1.mlp.sink_experts.w2"], torch.cat(list(products), dim=1))
 
 
+def test_pefts_copy_of_the_models_own_matrix_is_passed_over(tmp_path: Path, sizes: Sizes) -> None:
+    def check(rows: int) -> int:
+        folder = write_adapter(tmp_path / f"with-{rows}", random_adapter(TINY, seed=5, parts=["output"]))
+        edited(lambda t: t.update({"base_model.model.lm_head.base_layer.weight": torch.zeros(rows, 1)}))(folder)
+        return check_folder(folder, sizes, max_rank=LIMIT).modules
+
+    assert check(sizes.padded_vocabulary) == TINY.layers
+    with pytest.raises(AdapterRefused, match="extended vocabulary"):
+        check(sizes.padded_vocabulary + 1)
+
+
 def test_two_halves_of_the_dense_mlp_need_their_ranks_sum(tmp_path: Path, sizes: Sizes) -> None:
     folder = write_adapter(tmp_path / "mine", transformers_spelling(5), **TARGETS)
     with pytest.raises(AdapterRefused, match="rank is 10 as vLLM holds it, this engine takes 8") as caught:
