@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temperature", type=float, default=1.0, help="0 is greedy (default: %(default)s)")
     parser.add_argument("--top-p", type=float, default=1.0, help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, help="for the same answer again")
+    parser.add_argument("--adapter", metavar="NAME", help="a loaded adapter that shall answer (inkling engine adapters list)")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.note(f"note: {note}")
     sampling: dict[str, Any] = {
         "max_tokens": args.max_tokens, "temperature": args.temperature, "top_p": args.top_p, "seed": args.seed,
+        "adapter": args.adapter,
     }  # fmt: skip
     printer = Printer(console)
     for event in eng.stream(context, **sampling):
@@ -112,6 +114,6 @@ def _close(reply: Reply, console: Console) -> None:
         {
             "text": reply.text, "reasoning": reply.reasoning, "tool_calls": [asdict(call) for call in reply.tool_calls],
             "finish_reason": reply.finish_reason, "usage": asdict(use), "timings": asdict(took), "notices": list(reply.notices),
-            "context": reply.context, "request_id": reply.request_id, "provenance": reply.provenance,
+            "context": reply.context, "adapter": reply.adapter, "request_id": reply.request_id, "provenance": reply.provenance,
         }
     )  # fmt: skip

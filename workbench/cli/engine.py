@@ -102,6 +102,8 @@ def _status(args: argparse.Namespace, console: Console) -> int:
     console.show(
         f"{item!r}\nrunning {status['running']:.0f}, waiting {status['waiting']:.0f}, cache {status['kv_cache_used']:.1%} used"
     )
+    if status.get("adapters"):
+        console.show(f"adapters loaded: {', '.join(status['adapters'])}")
     for request in status["requests"]:
         console.show(f"  {request['request_id']}: {request['done_tokens']:,} of {request['total_tokens']:,} prompt tokens")
     console.result({"url": item.url, "recipe": item.recipe, "model": item.presence.model} | status)
