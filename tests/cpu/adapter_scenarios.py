@@ -75,7 +75,7 @@ def prefixes(bench: AdapterBench) -> Any:
 def sampled(bench: AdapterBench) -> Any:
     """Hot draws: over a padded vocabulary some would be padding."""
     hot = {"temperature": 2.0, "max_tokens": 150, "logprobs": None}
-    return [bench.ask([(name, text_ids(20, 8))], seed=seed, **hot)[0]["ids"] for name in (None, "whole") for seed in range(4)]
+    return [run["ids"] for name in (None, "whole") for run in bench.ask([(name, text_ids(20, seed)) for seed in range(4)], **hot)]
 
 
 def unloaded(bench: AdapterBench) -> Any:
