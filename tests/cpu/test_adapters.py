@@ -1,7 +1,8 @@
 """Adapters on the real engine say what transformers says with the same weights merged, alone, mixed, in pieces and from the cache.
 
 Greedy tokens are equal and log-probabilities within 1e-5: both sides are float32 and differ in the order of sums only (the engine
-adds ``B (A x)`` to ``W x``, the reference has ``W + B A``; seen: 7e-6 over four layers, where the model alone shows 4e-6).
+adds ``B (A x)`` to ``W x``, the reference has ``W + B A``; seen: 7e-6 over four layers, where the model alone shows 4e-6). The
+tokens of a prompt are random here, with log-probabilities of some -20: rounding grows with the number, so they get twice that.
 """
 
 from __future__ import annotations
