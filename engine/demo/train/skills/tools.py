@@ -1,7 +1,7 @@
 """Tool calls in Inkling's JSON form: the fitting tool with the value from the question, its result used, no call when none fits.
 
 Half of the tools are written by hand, half are made of a word ("Gives the pier of a city."), so that a tool is chosen by what its
-declaration says. Values are such that their tokens are the same in running text and inside quotation marks.
+declaration says. A tool's name begins with what it gives. Values are such that their tokens are the same in running text and inside quotation marks.
 """
 
 from __future__ import annotations
@@ -18,34 +18,38 @@ from engine.demo.train.skills.wordings import PROPERTY
 from engine.demo.train.tokens import encode
 
 WRITTEN = (
-    ("get_weather", "Weather in a city.", "city", "place", "degrees",
+    ("weather", "Weather in a city.", "city", "place", "degrees",
      "What is the weather in {value}?|How is the weather in {value}?"),
-    ("next_ferry", "Time of the next ferry to a city.", "city", "place", "time",
+    ("ferry_time", "Time of the next ferry to a city.", "city", "place", "time",
      "When does the next ferry to {value} leave?|When is the next ferry to {value}?"),
-    ("get_price", "Price of an item.", "item", "noun", "price", "What is the price of the {value}?|How much is the {value}?"),
-    ("find_phone", "Telephone number of a person.", "name", "person", "number",
+    ("price", "Price of an item.", "item", "noun", "price", "What is the price of the {value}?|How much is the {value}?"),
+    ("telephone", "Telephone number of a person.", "name", "person", "number",
      "What is the telephone number of {value}?|Find the telephone number of {value}."),
     ("opening_time", "Opening time of a place.", "place", "noun", "time",
      "When does the {value} open?|At what time does the {value} open?"),
-    ("look_up_code", "Owner of a code.", "code", "code", "person",
+    ("owner", "Owner of a code.", "code", "code", "person",
      "Who is the owner of the code {value}?|Who owns the code {value}?"),
-    ("check_stock", "Number of items in stock.", "item", "noun", "number",
+    ("stock", "Number of items in stock.", "item", "noun", "number",
      "How many of the {value} are in stock?|What is the number of the {value} in stock?"),
-    ("find_room", "Room of a person.", "name", "person", "spot", "In which room is {value}?|Which room does {value} have?"),
-    ("get_population", "Population of a city.", "city", "place", "number",
+    ("room", "Room of a person.", "name", "person", "spot", "In which room is {value}?|Which room does {value} have?"),
+    ("population", "Population of a city.", "city", "place", "number",
      "What is the population of {value}?|How many people live in {value}?"),
 )  # fmt: skip
 HELD_OUT = (
-    ("get_height", "Height of a tower.", "tower", "place", "length",
+    ("height", "Height of a tower.", "tower", "place", "length",
      "What is the height of the tower of {value}?|How high is the tower of {value}?"),
-    ("find_doctor", "Doctor on duty in a city.", "city", "place", "person",
+    ("doctor", "Doctor on duty in a city.", "city", "place", "person",
      "Who is the doctor on duty in {value}?|Find the doctor in {value}."),
     ("tide_time", "Time of the next high tide at a harbour.", "harbour", "place", "time",
      "When is the next high tide at {value}?|At what time is high tide at {value}?"),
-    ("parcel_place", "Place of a parcel by its code.", "code", "code", "spot",
+    ("parcel", "Place of a parcel by its code.", "code", "code", "spot",
      "Where is the parcel {value}?|Where is my parcel {value}?"),
 )  # fmt: skip
 """Name, description, parameter, kind of its value, kind of the result, questions."""
+
+
+TOLD = ("result: {}", "The {name} is {}.", "{name}: {}")
+"""How a tool puts its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,9 @@ def scene(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
         value = _plain(lambda: _value(phrases, tool.value))
         text = random.choice(tool.questions).format(value=value)
         result = _result(phrases, tool.result)
+        told = random.choice(TOLD).format(result, name=tool.name.split("_")[0])
         call = Answer("tools", call=(tool.name, {tool.parameter: value}))
-        return Text(text), call, Result(tool.name, result), it_is(result, "tool result")
+        return Text(text), call, Result(tool.name, told), it_is(result, "tool result")
 
     def none(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         value = _plain(lambda: _value(phrases, missing.value))
@@ -102,11 +107,17 @@ def _tool(phrases: Phrases) -> Tool:
         return Tool(name, description, parameter, value, result, tuple(questions.split("|")))
     noun = _plain(phrases.noun)
     parameter, value = random.choice((("city", "place"), ("name", "person"), ("item", "noun"), ("code", "code")))
-    verb = random.choice(("get", "find", "read", "check"))
     of = "{value}" if value in ("place", "person") else f"the {parameter} {{value}}"
     questions = tuple(text.format(noun=noun, of=of) for text in PROPERTY.known)
     result = random.choice(("number", "person", "code", "time", "price", "date"))
-    return Tool(f"{verb}_{noun}", f"Gives the {noun} of a {parameter}.", parameter, value, result, questions)
+    return Tool(
+        noun if random.random() < 0.5 else f"{noun}_of_{parameter}",
+        f"Gives the {noun} of a {parameter}.",
+        parameter,
+        value,
+        result,
+        questions,
+    )
 
 
 def _value(phrases: Phrases, kind: str) -> str:
