@@ -1,7 +1,8 @@
 """Tool calls in Inkling's JSON form: the fitting tool with the value from the question, its result used, no call when none fits.
 
 Half of the tools are written by hand, half are made of a word ("Gives the pier of a city."), so that a tool is chosen by what its
-declaration says. A tool's name begins with what it gives. Values are such that their tokens are the same in running text and inside quotation marks.
+declaration says. A tool's name begins with what it gives. Values are such that their tokens are the same in running text and inside
+quotation marks.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ WRITTEN = (
 )  # fmt: skip
 HELD_OUT = (
     ("height", "Height of a tower.", "tower", "place", "length",
-     "What is the height of the tower of {value}?|How high is the tower of {value}?"),
+     "What is the height of the tower of {value}?|Tell me the height of the tower of {value}."),
     ("doctor", "Doctor on duty in a city.", "city", "place", "person",
      "Who is the doctor on duty in {value}?|Find the doctor in {value}."),
     ("tide_time", "Time of the next high tide at a harbour.", "harbour", "place", "time",

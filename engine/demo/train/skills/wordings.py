@@ -191,7 +191,8 @@ REPLIES = (
     '"required":["city"],"type":"object"},"type":"function"}]', '{"name":"get_weather","args":{"city":"x"}}',
     "Weather Time Price Telephone Owner Number Room Population Opening item name code place number degrees find check read next",
     "stock phone time ferry live people leave high people population telephone owner price weather room",
-    '"item" "name" "code" "place" weather ferry price telephone _time _of_ stock room population opening owner _city _name _item result: x',
+    '"item" "name" "code" "place" weather ferry price telephone _time _of_ stock room population opening owner _city',
+    "_name _item result: x",
 )  # fmt: skip
 """Answers and declarations as they come out, for their words."""
 
