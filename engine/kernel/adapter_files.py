@@ -26,6 +26,7 @@ SHOWN = 3
 """Problems that a message spells out; the rest is counted."""
 
 _KEY = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<side>[AB])(?:\.default)?\.weight")
+_STACK = re.compile(r"\.experts\.w[123]\.lora_[AB]")
 _COPIES = ("lm_head.base_layer.weight", "embed_tokens.base_layer.weight")
 """PEFT saves the model's own vocabulary matrices beside an adapter of the head. They are the model's, so they are passed over."""
 
@@ -57,7 +58,9 @@ class CheckedAdapter:
     matrices: Matrices
 
 
-def check_folder(folder: Path, sizes: Sizes, *, max_rank: int, sharded_kv: bool = False) -> CheckedAdapter:
+def check_folder(
+    folder: Path, sizes: Sizes, *, max_rank: int, sharded_kv: bool = False, shared_experts: bool = False
+) -> CheckedAdapter:
     """Read an adapter.
 
     Parameters
@@ -66,6 +69,8 @@ def check_folder(folder: Path, sizes: Sizes, *, max_rank: int, sharded_kv: bool 
         The engine's limit, for any module as vLLM holds it.
     sharded_kv : bool
         The engine spreads a key or value head over several ranks, where vLLM cannot adapt these two.
+    shared_experts : bool
+        The engine holds the routed experts' matrices in the shared layout.
 
     Raises
     ------
@@ -77,7 +82,7 @@ def check_folder(folder: Path, sizes: Sizes, *, max_rank: int, sharded_kv: bool 
     tensors, size_bytes = _tensors(folder, digest)
     targets = tuple(config.get("target_parameters") or ())
     pairs, problems = _pairs(tensors, helper, sizes, targets)
-    matrices = arrange(pairs, sizes)
+    matrices = arrange(pairs, sizes, shared=shared_experts)
     problems += matrices.problems
     if sharded_kv and (names := [name for name in matrices.pairs if name.endswith((".wk_dv", ".wv_dv"))]):
         problems.append(f"{names[0]}: vLLM cannot adapt keys and values where there are more ranks than key/value heads")
@@ -184,8 +189,9 @@ def _pairs(
                 problems.append(f"{key}: {len(tensor):,} rows, an extended vocabulary; this model has {sizes.padded_vocabulary:,}")
         elif found is None:
             problems.append(f"{key}: not the name of an adapter's matrix (….lora_A.weight, ….lora_B.weight)")
-        elif tensor.dim() != 2 or not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
-            problems.append(f"{key}: wanted a matrix of finite numbers, it is {str(tensor.dtype)[6:]} {list(tensor.shape)}")
+        elif tensor.dim() != (3 if _STACK.search(key) else 2) or not _finite(tensor):
+            kind = str(tensor.dtype).removeprefix("torch.")
+            problems.append(f"{key}: wanted a matrix of finite floating-point numbers, it is {kind} {list(tensor.shape)}")
         else:
             sides.setdefault(found["module"], {})[found["side"]] = tensor
     pairs: dict[Place, tuple[str, Pair]] = {}
@@ -206,12 +212,16 @@ def _pairs(
     return pairs, problems
 
 
+def _finite(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and bool(tensor.isfinite().all())
+
+
 def _rank_problem(module: str, place: Place, both: dict[str, torch.Tensor], helper: Any, sizes: Sizes) -> str | None:
     rank, _ = helper.get_rank_and_scaling(module)
-    stacked = place.module.startswith(("mlp.experts.", "mlp.shared_experts.")) and place.expert is None
-    if stacked:
+    joined = place.module.startswith(("mlp.experts.", "mlp.shared_experts.")) and place.expert is None and not place.stacked
+    if joined:
         rank *= sizes.experts if place.module.startswith("mlp.experts.") else sizes.sinks
-    given = both["A"].shape[0], both["B"].shape[1]
+    given = both["A"].shape[-2], both["B"].shape[-1]
     if given == (rank, rank):
         return None
     return f"{module}: A has {given[0]} rows and B {given[1]} columns, its config says rank {rank}"

@@ -24,6 +24,9 @@ _PREFIXES = ("model.llm.layers.", "model.language_model.layers.", "language_mode
 _HEADS = (HEAD, "lm_head", "language_model.lm_head")
 _LAYER = re.compile(r"(\d+)\.(.+)")
 
+SHARED = {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}
+"""Names of the routed experts' stacks in the layout in which all experts share gate's and up's A and down's B."""
+
 STACKED = {"mlp.experts": ("gate_up_proj", "down_proj"), "mlp.shared_experts": ("gate_proj", "up_proj", "down_proj")}
 """Parameters of transformers' modules that hold all experts in one, in the order in which PEFT wraps them, innermost first."""
 
@@ -93,12 +96,18 @@ class Place:
         None for the head.
     module : str
         Below the layer, in the original spelling, or transformers' where one pair becomes several or several one:
-        ``mlp.gate_proj``, ``mlp.up_proj``, ``mlp.experts.<parameter>``, ``mlp.shared_experts.<parameter>``.
+        ``mlp.gate_proj``, ``mlp.up_proj``, ``mlp.experts.<parameter>``, ``mlp.shared_experts.<parameter>``; ``mlp.experts.w1``,
+        ``w3``, ``w2`` are stacks of matrices of their own.
     """
 
     layer: int | None
     module: str
     expert: int | None = None
+
+    @property
+    def stacked(self) -> bool:
+        """Whether its matrices have an axis of experts."""
+        return self.module.removeprefix("mlp.experts.") in SHARED
 
 
 def place_of(name: str, sizes: Sizes, wrapped: tuple[str, ...] = ()) -> Place | str:
@@ -130,6 +139,8 @@ def place_of(name: str, sizes: Sizes, wrapped: tuple[str, ...] = ()) -> Place | 
         if int(expert[1]) >= sizes.experts:
             return f"this model has experts 0 to {sizes.experts - 1}"
         return Place(layer, f"mlp.experts.{expert[2]}", int(expert[1]))
+    if not dense and rest.removeprefix("mlp.experts.") in SHARED:
+        return Place(layer, rest)
     stack = rest.removesuffix(".base_layer").removesuffix(".base_layer")
     if not dense and stack in STACKED:
         return _stacked(layer, stack, (len(rest) - len(stack)) // len(".base_layer"), wrapped)

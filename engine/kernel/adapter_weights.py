@@ -2,7 +2,9 @@
 
 Here one spelling's pairs become the other's: two projections that vLLM holds as one alternating matrix become a pair of twice the
 rank, a stack of experts becomes single ones, shared experts become one block-diagonal pair. Nothing is approximated: the product
-``B A`` of every module stays what it was. Knows no files and no vLLM.
+``B A`` of every module stays what it was. An engine may hold the routed experts' matrices in another layout, in which all experts
+share gate's and up's A and down's B (``enable-moe-shared-loras``); it takes adapters of that layout only. Knows no files and no
+vLLM.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .adapter_names import Place, Sizes, vllm_name
+from .adapter_names import SHARED, Place, Sizes, vllm_name
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -27,17 +29,20 @@ class Matrices:
     @property
     def rank(self) -> int:
         """The largest rank of any module."""
-        return max((a.shape[0] for a, _ in self.pairs.values()), default=0)
+        return max((a.shape[-2] for a, _ in self.pairs.values()), default=0)
 
 
-def arrange(given: dict[Place, tuple[str, Pair]], sizes: Sizes) -> Matrices:
+def arrange(given: dict[Place, tuple[str, Pair]], sizes: Sizes, *, shared: bool = False) -> Matrices:
     """Matrices for vLLM.
 
     Parameters
     ----------
     given : dict
         For each place the name in the file and the pair, scaling multiplied in.
+    shared : bool
+        The engine holds the experts' matrices in the shared layout.
     """
+    stacks: dict[int, dict[str, Pair]] = defaultdict(dict)
     made, experts = Matrices(), defaultdict[int, dict[tuple[int, str], Pair]](dict)
     dense: dict[int, dict[str, Pair]] = defaultdict(dict)
     sinks: dict[int, dict[str, Pair]] = defaultdict(dict)
@@ -54,6 +59,9 @@ def arrange(given: dict[Place, tuple[str, Pair]], sizes: Sizes) -> Matrices:
             inner, outer = sizes.of_expert(last)
             if _fits(made, name, pair, inner, (outer,)):
                 experts[place.layer][place.expert, last] = pair
+        elif place.stacked:
+            if _fits_stacks(made, name, pair, SHARED[last], sizes):
+                stacks[place.layer][last] = pair
         elif kind == "mlp.experts":
             experts[place.layer] |= _single_experts(made, name, pair, last, sizes)
         elif kind == "mlp.shared_experts":
@@ -66,6 +74,16 @@ def arrange(given: dict[Place, tuple[str, Pair]], sizes: Sizes) -> Matrices:
         made.pairs[vllm_name(layer, "mlp.w13_dn")] = _alternating(halves, sizes)
     for layer, wide in sinks.items():
         made.pairs |= {vllm_name(layer, f"mlp.sink_experts.{name}"): pair for name, pair in wide.items()}
+    if shared and experts:
+        made.problems.append(
+            f"layer {next(iter(experts))} has matrices for single experts, this engine was started for shared ones"
+        )
+        return made
+    for layer, named in stacks.items():
+        if shared:
+            made.pairs |= {vllm_name(layer, f"mlp.experts.{name}"): pair for name, pair in _all_stacks(named, sizes).items()}
+        else:
+            experts[layer] |= _unshared(named, sizes)
     for layer, pairs in experts.items():
         made.pairs |= {vllm_name(layer, f"mlp.experts.{e}.{name}"): pair for (e, name), pair in _all_experts(pairs, sizes).items()}
     return made
@@ -146,4 +164,34 @@ def _all_experts(pairs: dict[tuple[int, str], Pair], sizes: Sizes) -> dict[tuple
                 a = torch.cat([a, a.new_zeros(rank - a.shape[0], inner)])
                 b = torch.cat([b, b.new_zeros(outer, rank - b.shape[1])], dim=1)
             whole[expert, name] = a, b
+    return whole
+
+
+def _fits_stacks(made: Matrices, name: str, pair: Pair, projection: str, sizes: Sizes) -> bool:
+    """Whether stacks ``A [e, r, inner]`` and ``B [e, outer, r]`` fit, the shared one with one expert; notes a sentence when not."""
+    (inner, outer), (a, b), count = sizes.of_expert(projection), pair, sizes.experts
+    shared, single = (b, a) if projection == "down_proj" else (a, b)
+    if len(shared) == 1 and len(single) == count and a.shape[2] == inner and b.shape[1] == outer:
+        return True
+    wanted = f"A [{1 if shared is a else count}, r, {inner}] and B [{1 if shared is b else count}, {outer}, r]"
+    made.problems.append(f"{name}: A is {list(a.shape)} and B is {list(b.shape)}, this model takes {wanted}")
+    return False
+
+
+def _unshared(stacks: dict[str, Pair], sizes: Sizes) -> dict[tuple[int, str], Pair]:
+    """Stacks as pairs of single experts: what they share is in each."""
+    return {
+        (expert, SHARED[name]): (a[min(expert, len(a) - 1)], b[min(expert, len(b) - 1)])
+        for name, (a, b) in stacks.items()
+        for expert in range(sizes.experts)
+    }
+
+
+def _all_stacks(stacks: dict[str, Pair], sizes: Sizes) -> dict[str, Pair]:
+    """All three projections: vLLM takes no less. What an adapter leaves alone gets zeros."""
+    some, whole = next(iter(stacks.values()))[0], {}
+    for name, projection in SHARED.items():
+        inner, outer = sizes.of_expert(projection)
+        ones = (sizes.experts, 1) if projection == "down_proj" else (1, sizes.experts)
+        whole[name] = stacks.get(name, (some.new_zeros(ones[0], 1, inner), some.new_zeros(ones[1], outer, 1)))
     return whole

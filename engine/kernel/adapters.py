@@ -114,7 +114,12 @@ class AdapterStore:
             text = config.hf_config.get_text_config()
             sharded = parallel.tensor_parallel_size > min(text.num_key_value_heads, text.swa_num_key_value_heads)
             checked = await asyncio.to_thread(
-                check_folder, folder, Sizes.of(text), max_rank=self._config.max_lora_rank, sharded_kv=sharded
+                check_folder,
+                folder,
+                Sizes.of(text),
+                max_rank=self._config.max_lora_rank,
+                sharded_kv=sharded,
+                shared_experts=self._config.enable_moe_shared_loras,
             )
             copy = self._copies / checked.id.removeprefix("sha256:")
             await asyncio.to_thread(_write_once, checked, copy)
