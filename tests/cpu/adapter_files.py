@@ -75,6 +75,20 @@ def random_adapter(shape: Shape, *, seed: int, rank: int = 4, alpha: float = 8.0
     return adapter
 
 
+def shared_adapter(
+    shape: Shape, *, seed: int, rank: int = 4, layers: Iterable[int] | None = None, names: Iterable[str] = ("w1", "w3", "w2")
+) -> Adapter:
+    """An adapter of the routed experts that share gate's and up's A and down's B, in layers with experts (default: all)."""
+    draw, adapter, count = torch.Generator().manual_seed(seed), Adapter(rank, float(rank)), shape.experts
+    for layer in range(shape.dense_layers, shape.layers) if layers is None else layers:
+        for name in names:
+            inner, outer = (shape.expert_width, shape.hidden) if name == "w2" else (shape.hidden, shape.expert_width)
+            a = torch.randn(count if name == "w2" else 1, rank, inner, generator=draw) * inner**-0.5
+            b = torch.randn(1 if name == "w2" else count, outer, rank, generator=draw) * 0.5 * rank**-0.5
+            adapter.pairs[f"model.llm.layers.{layer}.mlp.experts.{name}"] = a, b
+    return adapter
+
+
 def write_adapter(folder: Path, adapter: Adapter, **config: Any) -> Path:
     """The adapter as PEFT saves one."""
     folder.mkdir(parents=True)
@@ -95,7 +109,10 @@ def merged(tensors: dict[str, torch.Tensor], adapter: Adapter, shape: Shape) -> 
     found = {name: tensor.float().clone() for name, tensor in tensors.items()}
     for name, (a, b) in adapter.pairs.items():
         delta, (at, _, last) = adapter.scaling * (b @ a), name.rpartition(".")
-        if ".experts." in name:
+        if ".experts.w" in name:
+            stack = found[f"{at}.w2_weight" if last == "w2" else f"{at}.w13_weight"]
+            (stack if last == "w2" else stack[:, {"w1": 0, "w3": 1}[last] :: 2]).add_(delta)
+        elif ".experts." in name:
             at, _, expert = at.rpartition(".")
             stack = found[f"{at}.w2_weight" if last == "down_proj" else f"{at}.w13_weight"][int(expert)]
             (stack if last == "down_proj" else stack[{"gate_proj": 0, "up_proj": 1}[last] :: 2]).add_(delta)

@@ -29,26 +29,28 @@ from engine.demo.shape import VOCABULARY
 from engine.kernel.adapter_files import check_folder, write_for_vllm
 from engine.kernel.adapter_names import Sizes
 
-from .adapter_files import PARTS, Adapter, merged, random_adapter, write_adapter
+from .adapter_files import PARTS, Adapter, merged, random_adapter, shared_adapter, write_adapter
 from .conftest import TINY
 from .scenarios import ONE_PROCESS
 
 CLOSE = 1e-5
 NAMES = {"whole": PARTS, "attention": ("qkvr", "output"), "dense": ("dense",), "experts": ("experts",), "sinks": ("sinks",),
-         "head": ("head",)}  # fmt: skip
+         "head": ("head",), "shared": ()}  # fmt: skip
 ENGINE = {
     "dtype": "float32", "block_size": 16, "enable_lora": True, "max_lora_rank": 8, "max_loras": 4, "max_cpu_loras": len(NAMES),
 }  # fmt: skip
 CONFIGURATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "base": (ENGINE, ["alone", "together", "prefixes", "sampled", "unloaded"]),
     "tp2": (ENGINE | {"tensor_parallel_size": 2}, ["alone", "prefixes"]),
+    "shared": (ENGINE | {"enable_moe_shared_loras": True}, ["alone"]),
 }
 Ran = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def adapters() -> dict[str, Adapter]:
-    return {name: random_adapter(TINY, seed=seed, rank=4, parts=parts) for seed, (name, parts) in enumerate(NAMES.items())}
+    found = {name: random_adapter(TINY, seed=seed, rank=4, parts=parts) for seed, (name, parts) in enumerate(NAMES.items())}
+    return found | {"shared": shared_adapter(TINY, seed=9)}
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +58,22 @@ def ran(tiny_folder: Path, adapters: dict[str, Adapter], tmp_path_factory: pytes
     """What an engine of the named configuration said; each runs once, in its own process."""
     folder, known = tmp_path_factory.mktemp("adapters"), {}
     sizes = Sizes.of(_text_config(tiny_folder))
-    for name, adapter in adapters.items():
-        checked = check_folder(write_adapter(folder / name, adapter), sizes, max_rank=8)
-        write_for_vllm(checked, folder / "copies" / name)
+    written = {name: write_adapter(folder / name, adapter) for name, adapter in adapters.items()}
+
+    def copies(names: list[str], *, shared: bool) -> dict[str, str]:
+        into = folder / ("shared copies" if shared else "copies")
+        for name in names:
+            write_for_vllm(check_folder(written[name], sizes, max_rank=8, shared_experts=shared), into / name)
+        return {name: str(into / name) for name in names}
 
     def run(name: str) -> dict[str, Any]:
         if name not in known:
             engine_args, scenarios = CONFIGURATIONS[name]
             parallel = engine_args.get("tensor_parallel_size", 1) > 1
+            shared = engine_args.get("enable_moe_shared_loras", False)
             settings = {
                 "model": str(tiny_folder), "engine": engine_args, "folder": str(folder), "scenarios": scenarios,
-                "adapters": {name: str(folder / "copies" / name) for name in adapters},
+                "adapters": copies(["attention", "shared"] if shared else list(adapters), shared=shared),
                 "environment": adapter_options.SWITCHES | ({"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS),
             }  # fmt: skip
             given, results = folder / f"{name}.json", folder / f"{name}-results.json"
@@ -124,8 +131,12 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> None:
     np.testing.assert_allclose(one["logprobs"], other["logprobs"], atol=CLOSE, rtol=0)
 
 
-@pytest.mark.parametrize("configuration", ["base", pytest.param("tp2", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["null", *NAMES])
+@pytest.mark.parametrize(
+    ("configuration", "name"),
+    [*(("base", name) for name in ("null", *NAMES)),
+     *(pytest.param("tp2", name, marks=pytest.mark.slow) for name in ("null", *NAMES)),
+     *(pytest.param("shared", name, marks=pytest.mark.slow) for name in ("null", "attention", "shared"))],
+)  # fmt: skip
 def test_an_adapter_is_its_weights_merged(ran: Ran, reference: Any, configuration: str, name: str) -> None:
     run = ran(configuration)["alone"][name]
     check(run, reference(name, run))

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from engine.errors import AdapterRefused
 from engine.kernel.adapter_files import CONFIG, WEIGHTS, check_folder, write_for_vllm
 from engine.kernel.adapter_names import Sizes
-from tests.cpu.adapter_files import Adapter, random_adapter, write_adapter
+from tests.cpu.adapter_files import Adapter, random_adapter, shared_adapter, write_adapter
 from tests.cpu.conftest import TINY
 
 LIMIT = 8
@@ -134,22 +134,10 @@ def test_transformers_spelling_becomes_the_original_one(tmp_path: Path, sizes: S
     torch.testing.assert_close(made[f"{at}.1.mlp.sink_experts.w2"], torch.cat(list(products), dim=1))
 
 
-def shared_stacks(layers: tuple[int, ...] = (1, 3), names: tuple[str, ...] = ("w1", "w2", "w3")) -> Adapter:
-    """An adapter in the layout whose experts share gate's and up's A and down's B."""
-    draw, adapter = torch.Generator().manual_seed(6), Adapter(2, 2.0)
-    for layer in layers:
-        for name in names:
-            inner, outer = (TINY.expert_width, TINY.hidden) if name == "w2" else (TINY.hidden, TINY.expert_width)
-            count = (TINY.experts, 1) if name == "w2" else (1, TINY.experts)
-            pair = torch.randn(count[0], 2, inner, generator=draw), torch.randn(count[1], outer, 2, generator=draw)
-            adapter.pairs[f"model.llm.layers.{layer}.mlp.experts.{name}"] = pair
-    return adapter
-
-
 def test_shared_experts_matrices_become_single_ones(tmp_path: Path, sizes: Sizes) -> None:
-    adapter = shared_stacks()
+    adapter = shared_adapter(TINY, seed=6)
     pairs = check_folder(write_adapter(tmp_path / "mine", adapter), sizes, max_rank=LIMIT).matrices.pairs
-    assert len(pairs) == 2 * 3 * TINY.experts
+    assert len(pairs) == 3 * 3 * TINY.experts
     for name, projection in {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}.items():
         a, b = adapter.pairs[f"model.llm.layers.3.mlp.experts.{name}"]
         for expert, product in enumerate((b @ a).expand(TINY.experts, -1, -1)):
@@ -158,7 +146,7 @@ def test_shared_experts_matrices_become_single_ones(tmp_path: Path, sizes: Sizes
 
 
 def test_an_engine_of_shared_matrices_takes_them_as_they_are(tmp_path: Path, sizes: Sizes) -> None:
-    adapter = shared_stacks((1,), ("w2",))
+    adapter = shared_adapter(TINY, seed=6, layers=[1], names=["w2"])
     checked = check_folder(write_adapter(tmp_path / "mine", adapter), sizes, max_rank=LIMIT, shared_experts=True)
     at = "model.llm.layers.1.mlp.experts"
     assert checked.matrices.pairs[f"{at}.w2"][0].equal(adapter.pairs[f"{at}.w2"][0])
@@ -172,7 +160,7 @@ def test_an_engine_of_shared_matrices_takes_them_as_they_are(tmp_path: Path, siz
 
 
 def test_stacks_of_another_size_are_refused(tmp_path: Path, sizes: Sizes) -> None:
-    adapter = shared_stacks((1,), ("w1",))
+    adapter = shared_adapter(TINY, seed=6, layers=[1], names=["w1"])
     a, b = adapter.pairs["model.llm.layers.1.mlp.experts.w1"]
     adapter.pairs["model.llm.layers.1.mlp.experts.w1"] = a, b[:3]
     with pytest.raises(AdapterRefused, match=r"takes A \[1, r, 64\] and B \[8, 32, r\]"):
