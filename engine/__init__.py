@@ -26,7 +26,7 @@ __all__ = ["Engine", "attach", "list", "start"]
 def start(
     recipe: str | Path = "demo", *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
     args: dict[str, Any] | None = None, adapters: str | Path | builtins.list[str | Path] | None = None,
-    say: Callable[[str], None] | None = None,
+    drafts: int | None = None, say: Callable[[str], None] | None = None,
 ) -> Engine:  # fmt: skip
     """The recipe's engine on this machine: attach to it if it is running (and say so), else start it and wait.
 
@@ -43,6 +43,9 @@ def start(
     adapters : str, Path or list of them, optional
         Folders from which adapters may be loaded while it runs; each adapter lies in a folder of its own there. Without one the
         engine takes none, and is faster.
+    drafts : int, optional
+        Tokens that the checkpoint's own prediction blocks draft per step, 0 for none; by default what the recipe says. Changes
+        the speed of an answer, never a greedy answer. For a fresh start only, as `args`.
     say : callable, optional
         Takes each line of progress; default: standard error.
 
@@ -63,10 +66,13 @@ def start(
     from .starting import start_kernel
 
     folders = checked_folders(adapters or [])
-    wanted = with_adapters(recipes.load(recipe).with_args(args or {}), folders)
-    started = start_kernel(wanted, host=host, port=port, token=token, adapters=folders, say=say or _say)
+    wanted = with_adapters(recipes.load(recipe).with_args(args or {}).with_drafts(drafts), folders)
+    say = say or _say
+    started = start_kernel(wanted, host=host, port=port, token=token, adapters=folders, say=say)
     eng = _engine(started.found.url, started.found.token, started.found)
     require_folders(eng.info.adapters, folders)
+    if drafts is not None and eng.info.engine_args.get("drafts", 0) != drafts:
+        say(f"the running engine drafts {eng.info.engine_args.get('drafts', 0)} tokens per step, not {drafts}: stop it first")
     return eng
 
 

@@ -21,6 +21,9 @@ FOLDER = Path(__file__).parent / "recipes"
 RESERVED = frozenset({"host", "port", "api-key", "uds", "middleware", "model", "worker-extension-cls", "root-path"})
 """vLLM options that are the kernel's own: it binds, guards and extends."""
 
+DRAFTING = "speculative-config"
+"""vLLM's option for drafting."""
+
 Option = str | int | float | bool | dict[str, Any]
 
 
@@ -98,6 +101,22 @@ class Recipe:
     def with_args(self, changes: dict[str, Option]) -> Recipe:
         """The same recipe with some options changed; underscores in names become dashes."""
         return _checked(replace(self, args=self.args | {key.replace("_", "-"): value for key, value in changes.items()}))
+
+    def with_drafts(self, drafts: int | None) -> Recipe:
+        """The same recipe with that many tokens drafted per step by the checkpoint's own blocks; 0 for none, None as it is.
+
+        Raises
+        ------
+        BadRequest
+            A negative number.
+        """
+        if drafts is None:
+            return self
+        if drafts < 0:
+            raise BadRequest(f"drafts={drafts}: the number of tokens to draft per step, 0 for none", drafts=drafts)
+        kept = {name: value for name, value in self.args.items() if name.partition(".")[0] != DRAFTING}
+        setting: dict[str, Option] = {DRAFTING: {"method": "mtp", "num_speculative_tokens": drafts}} if drafts else {}
+        return replace(self, args=kept | setting)
 
 
 def names() -> list[str]:

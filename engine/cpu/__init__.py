@@ -10,9 +10,11 @@ This package knows nothing of the engine kernel, of captures or of recipes. One 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["active", "install", "register", "unsupported_features"]
+__all__ = ["active", "install", "refused_option", "register", "unsupported_fields"]
 
 
 def active() -> bool:
@@ -43,7 +45,12 @@ def register() -> None:
         return
 
     def use_v2_model_runner(self: Any) -> bool:
-        return _as_with_triton(module, self, chooses.fget)
+        chosen = _as_with_triton(module, self, chooses.fget)
+        if not chosen and _is_inkling(self) and not os.environ.get("VLLM_USE_V2_MODEL_RUNNER"):
+            # vLLM would go on with its older runner and a line in the log; what was tested here is the one that GPUs use.
+            missing = ", ".join(self._get_v2_model_runner_unsupported_features())
+            raise ValueError(f"vLLM's V2 model runner, the only one Inkling is run on, does not support {missing}: leave it out")
+        return chosen
 
     def _validate_v2_model_runner(self: Any) -> None:
         _as_with_triton(module, self, validates)
@@ -72,21 +79,32 @@ def install() -> None:
     lora.install()
 
 
-def unsupported_features() -> dict[str, str]:
-    """What this machine's kernels cannot do, with the reason: names of vLLM's sampling parameters and engine arguments.
+def unsupported_fields() -> dict[str, str]:
+    """Request fields that this machine's kernels cannot serve, with the reason: names of vLLM's sampling parameters.
 
     Empty where there is a GPU. An API refuses these before a request reaches a worker.
     """
-    from .features import ENGINE, SAMPLING
+    from .features import SAMPLING
 
-    return {**SAMPLING, **ENGINE} if active() else {}
+    return dict(SAMPLING) if active() else {}
+
+
+def refused_option(args: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first of vLLM's engine arguments that this machine's kernels cannot serve, and why; None with a GPU.
+
+    Parameters
+    ----------
+    args, defaults : mapping
+        Arguments as vLLM's parser gave them, and what it gives when nothing is said.
+    """
+    from . import features
+
+    return features.refused_option(args, defaults) if active() else None
 
 
 def _as_with_triton(module: Any, config: Any, ask: Any) -> Any:
     """What `ask` says of a config of Inkling if Triton were there: our kernels stand in for it. Other models get vLLM's answer."""
-    model = getattr(config, "model_config", None)
-    names = getattr(model, "architectures", None) or []
-    if not any("Inkling" in name for name in names):
+    if not _is_inkling(config):
         return ask(config)
     before = module.HAS_TRITON
     module.HAS_TRITON = True
@@ -94,3 +112,8 @@ def _as_with_triton(module: Any, config: Any, ask: Any) -> Any:
         return ask(config)
     finally:
         module.HAS_TRITON = before
+
+
+def _is_inkling(config: Any) -> bool:
+    names = getattr(getattr(config, "model_config", None), "architectures", None) or []
+    return any("Inkling" in name for name in names)

@@ -63,6 +63,8 @@ def compute_slot_mappings(
 ) -> torch.Tensor:
     """Flat slot of every token in every group, negative where there is none (``BlockTables.compute_slot_mappings``).
 
+    A position below zero has no slot: vLLM asks for some when it drafts more tokens than a prompt is long (docs/upstream.md).
+
     Raises
     ------
     NotImplementedError
@@ -74,7 +76,8 @@ def compute_slot_mappings(
     bounds = query_start_loc[: len(idx_mapping) + 1].long()
     tokens = int(bounds[-1]) if len(idx_mapping) else 0
     request = torch.repeat_interleave(idx_mapping.long(), bounds.diff())
-    real, place = request >= 0, positions[:tokens].long()
+    place = positions[:tokens].long()
+    real, place = (request >= 0) & (place >= 0), place.clamp(min=0)
     slots[:, tokens:] = PAD_SLOT
     for group, (table, page) in enumerate(zip(self.block_tables, self.block_sizes, strict=True)):
         if not self._slot_mapping_enabled[group]:

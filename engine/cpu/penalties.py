@@ -33,6 +33,7 @@ def penalties(
         counts = output_bin_counts[state, :vocab_size].clone()
         back = int(expanded_local_pos[row])
         drafted = token_ids[row - back + 1 : row + 1].long()
+        drafted = drafted[drafted >= 0]  # placeholders are no tokens
         counts.index_add_(0, drafted, torch.ones(len(drafted), dtype=counts.dtype))
         said = counts > 0
         values = logits[row, :vocab_size].float()

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import batch, blocks, constraints, logprobs, penalties, sampling
+from . import (
+    batch,
+    blocks,
+    constraints,
+    drafts,
+    drafts_single,
+    logprobs,
+    outcomes,
+    penalties,
+    rejection,
+    sampling,
+    thinking,
+    upstream,
+)
 from .replacing import lookup, register, replace
 
 _GPU = "vllm.v1.worker.gpu"
@@ -19,7 +32,11 @@ def kernels() -> dict[str, Any]:
     named = {f"input_batch.{name}": kernel for name, kernel in batch.KERNELS.items()}
     named |= {f"sample.{name}": kernel for name, kernel in sampling.KERNELS.items()}
     named |= {f"sample.penalties.{name}": kernel for name, kernel in penalties.KERNELS.items()}
-    named |= logprobs.KERNELS | constraints.KERNELS
+    named |= {f"sample.thinking_budget.{name}": kernel for name, kernel in thinking.KERNELS.items()}
+    named |= {f"spec_decode.rejection_sampler.{name}": kernel for name, kernel in rejection.KERNELS.items()}
+    named |= {f"spec_decode.multi_module_mtp.speculator.{name}": kernel for name, kernel in drafts.KERNELS.items()}
+    named |= {f"spec_decode.target_dependent_ar.speculator.{name}": kernel for name, kernel in drafts_single.KERNELS.items()}
+    named |= logprobs.KERNELS | constraints.KERNELS | outcomes.KERNELS
     return {f"{_GPU}.{name}": kernel for name, kernel in named.items()}
 
 
@@ -31,6 +48,8 @@ def replacements() -> dict[str, Any]:
         f"{_GPU}.block_table:BlockTables.gather_block_tables": blocks.gather_block_tables,
         f"{_GPU}.block_table:BlockTables.compute_slot_mappings": blocks.compute_slot_mappings,
         f"{_GPU}.sample.prompt_logprob:CHUNK_SIZE": logprobs.PROMPT_ROWS,
+        f"{_GPU}.spec_decode.rejection_sampler:rejection_sample": rejection.rejection_sample,
+        f"{_GPU}.spec_decode.multi_module_mtp.speculator:cache_inputs": upstream.cache_inputs,
     }
 
 

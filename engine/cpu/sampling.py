@@ -7,6 +7,8 @@ Source: vLLM 0.32 ``v1/worker/gpu/sample/{gumbel,min_p}.py``.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -111,20 +113,28 @@ def gumbel_sample(
         if logits_cache is not None and logits_cache_source is not None and logits_cache_col is not None and state >= 0:
             column = int(logits_cache_col[row] if PER_TOKEN_COL else logits_cache_col)
             logits_cache[state, column, :vocab_size] = logits_cache_source[row]
-        values = logits[row].float()
-        if heat == 0.0:
-            best = int(values.argmax())
-            local_argmax[row, 0], local_max[row, 0] = best, values[best]
-            continue
-        ids = values.isfinite().nonzero()[:, 0]
-        if len(ids) == 0:
-            continue
-        drawn = values[ids] / heat if APPLY_TEMPERATURE else values[ids]
-        place = int(pos[row]) + (DRAFT_SALT if IS_DRAFTING else 0)
-        noise = gumbel_noise(int(seeds[state]), place, ids.numpy().astype(np.uint32), double=USE_FP64)
-        drawn = drawn.to(noise.dtype) + noise
-        best = int(drawn.argmax())
-        local_argmax[row, 0], local_max[row, 0] = ids[best], drawn[best]
+        local_argmax[row, 0], local_max[row, 0] = noised_argmax(
+            logits[row].float(), heat, int(seeds[state]) if state >= 0 else 0, int(pos[row]) + (DRAFT_SALT if IS_DRAFTING else 0),
+            scaled=not APPLY_TEMPERATURE, double=USE_FP64,
+        )  # fmt: skip
+
+
+def noised_argmax(values: torch.Tensor, heat: float, seed: int, place: int, *, scaled: bool, double: bool) -> tuple[int, float]:
+    """The id whose logit plus noise is largest, and that sum; at temperature 0 the id of the largest logit.
+
+    `scaled` logits were divided by the temperature `heat` before. A row without a finite logit gives id 0 and minus infinity.
+    """
+    if heat == 0.0:
+        best = int(values.argmax())
+        return best, float(values[best])
+    ids = values.isfinite().nonzero()[:, 0]
+    if len(ids) == 0:
+        return 0, -math.inf
+    drawn = values[ids] if scaled else values[ids] / heat
+    noise = gumbel_noise(seed, place, ids.numpy().astype(np.uint32), double=double)
+    drawn = drawn.to(noise.dtype) + noise
+    best = int(drawn.argmax())
+    return int(ids[best]), float(drawn[best])
 
 
 KERNELS = {

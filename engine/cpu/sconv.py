@@ -129,7 +129,8 @@ def _plan(
             return plan
     slots = slot_mapping[:rows].long()
     row, start = torch.arange(rows), query_start[:rows].long()
-    early = (row - start < taps - 1).nonzero()[:, 0]
+    # Rows before position 0 belong to nobody, but vLLM drafts over some (docs/upstream.md): their successors look for their taps.
+    early = ((row - start < taps - 1) | (positions[:rows] < taps - 1)).nonzero()[:, 0]
     source = positions[early].long()[:, None] - torch.arange(1, taps)
     recent = early[:, None] - torch.arange(1, taps)
     inside = recent >= start[early][:, None]

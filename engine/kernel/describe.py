@@ -27,6 +27,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
         vLLM's arguments, the checkpoint among them.
     """
     (model, *_) = await llm.collective_rpc("workbench_model")
+    (drafts, *_) = await llm.collective_rpc("workbench_drafts")
     config, folder = llm.model_config, args.model
     marker = read_marker(folder)
     processor = llm.renderer.get_mm_processor().info
@@ -44,7 +45,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
         upscale=images.rescale_image_frac, upscale_cap_px=images.rescale_image_max_upscaled_long_edge or 0,
         patch_px=images.patch_size,
         architecture=Architecture(**model["architecture"]), seams=tuple(Seam(**seam) for seam in model["seams"]),
-        versions=versions(), engine_args=engine_args(llm.vllm_config, args), memory=await memory(llm),
+        versions=versions(), engine_args=engine_args(llm.vllm_config, args) | {"drafts": drafts}, memory=await memory(llm),
         started_by=settings.started_by or getpass.getuser(),
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
@@ -97,12 +98,14 @@ def framing_of(tokenizer: Any) -> FramingIds:
     return FramingIds.lookup(tokenizer.get_vocab().get)
 
 
-def unsupported_features() -> dict[str, str]:
-    """Request fields this engine refuses, and why; empty where vLLM's own kernels run."""
-    import torch
+def unsupported_fields(config: Any) -> dict[str, str]:
+    """Request fields this engine refuses, and why: what the kernels of this machine lack, and what vLLM would ignore.
 
-    if torch.cuda.is_available():
-        return {}
+    Parameters
+    ----------
+    config : VllmConfig
+    """
     from .. import cpu
+    from ..cpu.features import WITH_DRAFTS
 
-    return dict(cpu.unsupported_features())
+    return cpu.unsupported_fields() | (WITH_DRAFTS if config.speculative_config is not None else {})

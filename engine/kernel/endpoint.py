@@ -14,7 +14,7 @@ from ..protocol.presence import KernelSettings
 from .adapters import AdapterStore
 from .blobs import BlobStore
 from .contexts import Bounds, ContextStore
-from .describe import describe, framing_of, unsupported_features
+from .describe import describe, framing_of, unsupported_fields
 from .jobs import CaptureJobs
 from .media import media_counter
 from .state import KernelState
@@ -65,6 +65,7 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace, mod
     )  # fmt: skip
     return KernelState(
         llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
-        table=TokenBytes(tokenizer), unsupported=unsupported_features(), jobs=CaptureJobs(home / "captures" / settings.nonce),
+        table=TokenBytes(tokenizer), unsupported=unsupported_fields(llm.vllm_config),
+        jobs=CaptureJobs(home / "captures" / settings.nonce),
         adapters=adapters,
     )  # fmt: skip

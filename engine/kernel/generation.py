@@ -118,16 +118,29 @@ async def generate(
         yield event
     if run.finish not in ("stop", "length", "abort"):
         raise RequestFailed(f"the engine ended the request with {run.finish!r}", request_id=request_id)
+    drafted, accepted = await acceptance(state, request_id)
     notices = ([RANDOM_WEIGHTS] if state.info.random_weights else []) + parser.notices
     yield Done(reply=Reply(
         text=parser.text, reasoning=parser.reasoning, tool_calls=tuple(parser.tool_calls),
         token_ids=np.asarray(run.token_ids, dtype=np.uint32),
-        usage=Usage(prompt_tokens=len(context), cached_tokens=run.cached_tokens, completion_tokens=len(run.token_ids)),
+        usage=Usage(
+            prompt_tokens=len(context), cached_tokens=run.cached_tokens, completion_tokens=len(run.token_ids), drafted=drafted,
+            accepted=accepted,
+        ),
         timings=Timings(first_token_s=run.first_token_s, total_s=time.monotonic() - began),
         finish_reason=run.finish, context=context.id, request_id=request_id, logprobs=tuple(run.logprobs),
         notices=tuple(notices), adapter=adapter,
         provenance=provenance(state, options) | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
     ))  # fmt: skip
+
+
+async def acceptance(state: KernelState, request_id: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Drafted and accepted tokens of a request by depth; empty on an engine that does not draft."""
+    if not state.info.engine_args.get("drafts") or state.llm.errored:
+        return (), ()
+    # vLLM appends eight random characters to the ids it is given.
+    ((drafted, accepted), *_) = await state.llm.collective_rpc("workbench_acceptance", args=(f"{request_id}-",))
+    return tuple(drafted), tuple(accepted)
 
 
 async def warm_up(state: KernelState) -> None:

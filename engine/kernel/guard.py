@@ -1,7 +1,7 @@
 """What this engine cannot do is refused by name before vLLM sees the request.
 
 A request field whose kernel is missing here would not fail in the API but in the worker, and take the whole engine with it. The
-list comes from whoever replaced the kernels (``engine.cpu.unsupported_features``); on a GPU it is empty. Bodies that pass are
+list comes from whoever replaced the kernels (``engine.cpu.unsupported_fields``); on a GPU it is empty. Bodies that pass are
 handed on byte for byte. This module knows neither what the features do nor who asks.
 """
 

@@ -22,9 +22,8 @@ from typing import Any
 from ..errors import BadRequest, EngineStartError, InklingError
 from ..inkling.headers import check_headers
 from ..protocol.presence import KernelSettings, Presence, boot_id
-from . import checks, generation
+from . import checks, generation, limits
 from .auth import TokenGuard
-from .describe import unsupported_features
 from .guard import FeatureGuard
 from .plugin import PARENT_ENV
 from .state import KernelState
@@ -35,8 +34,11 @@ ALWAYS = (
     "--enable-prompt-tokens-details",
     "--enable-scale-out",
     "--enable-auto-tool-choice", "--tool-call-parser", "inkling", "--reasoning-parser", "inkling",
+    # vLLM's parser does not say where Inkling's thinking begins and ends; without it a thinking budget is refused.
+    "--reasoning-config", '{"reasoning_start_str": "<|content_thinking|>", "reasoning_end_str": "<|end_message|>"}',
 )  # fmt: skip
-"""vLLM options of every kernel: our seams, honest usage counts, the render endpoint, Inkling's own parsers on /v1."""
+"""vLLM options of every kernel: our seams, honest usage counts, the render endpoint, Inkling's own parsers on /v1, and where a
+thinking budget counts."""
 
 WATCH_PERIOD_S = 0.5
 GRACE_S = 5
@@ -72,8 +74,8 @@ def serve(settings: KernelSettings) -> None:
             from .names import check_names
 
             steps.note("checking the recipe", vllm=check_names())
-            refuse_unsupported(settings)
             args = parse_args(settings, resolve_model(settings, steps))
+            refuse_unsupported(args)
             check_recipe(settings, args)
             import uvloop
 
@@ -140,11 +142,10 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
     EngineStartError
         The installed vLLM does not know an option or refuses a value.
     """
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
-    from vllm.utils.argparse_utils import FlexibleArgumentParser
+    from vllm.entrypoints.launchers.cli_args import validate_parsed_serve_args
 
     words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
-    parser = make_arg_parser(FlexibleArgumentParser())
+    parser = _parser()
 
     def refuse(message: str) -> Any:
         raise EngineStartError(f"vLLM refuses the recipe's options: {message}", recipe=settings.recipe)
@@ -168,7 +169,7 @@ def check_recipe(settings: KernelSettings, args: Any) -> None:
     )  # fmt: skip
 
 
-def refuse_unsupported(settings: KernelSettings) -> None:
+def refuse_unsupported(args: Any) -> None:
     """Refuse options whose kernels are missing here: they would end the engine with the first request that needs them.
 
     Raises
@@ -176,11 +177,24 @@ def refuse_unsupported(settings: KernelSettings) -> None:
     EngineStartError
         Names the option and the reason.
     """
-    unsupported = unsupported_features()
-    for word in settings.args:
-        name = word.removeprefix("--").replace("-", "_")
-        if word.startswith("--") and name in unsupported:
-            raise EngineStartError(f"the recipe's option {word} is not supported here: {unsupported[name]}", option=word)
+    import vllm.envs
+
+    from .. import cpu
+
+    if vllm.envs.VLLM_USE_V2_MODEL_RUNNER is False:
+        raise EngineStartError("VLLM_USE_V2_MODEL_RUNNER=0 asks for vLLM's older runner: the workbench needs V2, unset it")
+    parser = _parser()
+    if refused := cpu.refused_option(vars(args), {name: parser.get_default(name) for name in vars(args)}):
+        name, reason = refused
+        option = f"--{name.replace('_', '-')}"
+        raise EngineStartError(f"the recipe's option {option} is not supported here: {reason}", option=option)
+
+
+def _parser() -> Any:
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    return make_arg_parser(FlexibleArgumentParser())
 
 
 async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps: Steps) -> None:
@@ -191,6 +205,7 @@ async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps
     from .endpoint import WorkbenchEndpoint
 
     endpoint = WorkbenchEndpoint(settings)
+    limits.install()
     steps.note("loading the model", model=settings.model)
     async with build_async_engine_client(args) as llm:
         checks.check_runner(llm.vllm_config)

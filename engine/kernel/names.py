@@ -22,7 +22,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vllm.entrypoints.launchers.api_server.app_state": ("init_app_state",),
     "vllm.entrypoints.launchers.launcher": ("NoSignalServer",),
     "vllm.sampling_params": ("SamplingParams", "RequestOutputKind"),
-    "vllm.exceptions": ("VLLMClientError",),
+    "vllm.exceptions": ("VLLMClientError", "VLLMValidationError"),
+    "vllm.v1.worker.gpu.sample.logit_bias": (
+        "MAX_NUM_ALLOWED_TOKEN_IDS",
+        "MAX_NUM_LOGIT_BIAS_TOKENS",
+        "MAX_NUM_STOP_TOKEN_IDS",
+    ),
+    "vllm.envs": ("VLLM_MAX_BAD_WORDS_TOTAL_TOKENS", "VLLM_USE_V2_MODEL_RUNNER"),
     "vllm.v1.engine.exceptions": ("EngineDeadError",),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import engine.cpu
 
 from . import adapter_fixes
+from .acceptance import Acceptance
 from .seams import ArmedCapture, seams_table
 
 engine.cpu.install()
@@ -23,6 +24,7 @@ class WorkbenchWorker:
     model_runner: Any
     rank: int
     _armed: ArmedCapture | None = None
+    _acceptance: Acceptance | None = None
 
     def workbench_progress(self) -> dict[str, list[int]]:
         """Computed and total prompt tokens of each request a worker has seen: ``{request id: [computed, prompt]}``.
@@ -45,6 +47,17 @@ class WorkbenchWorker:
             "weights_bytes": sum(weights.values()) + packed,
             "cache_bytes": sum(one.nbytes() for one in _storages(runner.kv_caches)),
         }
+
+    def workbench_drafts(self) -> int:
+        """Tokens that are drafted per step, 0 for none; from here on they are counted by request."""
+        drafts = int(self.model_runner.num_speculative_steps)
+        if drafts and self._acceptance is None:
+            self._acceptance = Acceptance(self.model_runner)
+        return drafts
+
+    def workbench_acceptance(self, request: str) -> tuple[list[int], list[int]]:
+        """Drafted and accepted tokens by depth of the request whose id begins with `request`; empty without drafts."""
+        return self._acceptance.of(request) if self._acceptance is not None else ([], [])
 
     def workbench_model(self) -> dict[str, Any]:
         """Sizes of the model as :class:`engine.protocol.Architecture` has them, and which seams can fire.

@@ -41,11 +41,25 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts as vLLM counted them."""
+    """Token counts as vLLM counted them.
+
+    Attributes
+    ----------
+    drafted, accepted : tuple of int, by depth
+        Tokens that were drafted as the first, second, … of a step, and how many of them the model accepted; empty on an engine
+        that does not draft.
+    """
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
+    drafted: tuple[int, ...] = ()
+    accepted: tuple[int, ...] = ()
+
+    @property
+    def acceptance(self) -> tuple[float, ...]:
+        """Share of the drafts that were accepted, by depth; NaN where none was drafted."""
+        return tuple(a / d if d else float("nan") for a, d in zip(self.accepted, self.drafted, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

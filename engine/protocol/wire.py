@@ -198,11 +198,12 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
 def reply_from_json(values: dict[str, Any]) -> Reply:
     """The reply that :func:`reply_to_json` wrote."""
     finish: FinishReason = values["finish_reason"]
+    usage = {name: tuple(value) if isinstance(value, list) else value for name, value in values["usage"].items()}
     return Reply(
         text=values["text"], reasoning=values["reasoning"], finish_reason=finish, context=values["context"],
         request_id=values["request_id"], token_ids=np.asarray(values["token_ids"], dtype=np.uint32),
         tool_calls=tuple(ToolCall(**call) for call in values["tool_calls"]),
-        usage=Usage(**values["usage"]), timings=Timings(**values["timings"]),
+        usage=Usage(**usage), timings=Timings(**values["timings"]),
         logprobs=tuple(TokenLogprob(token_id=i, logprob=p, alternatives=dict(map(tuple, a))) for i, p, a in values["logprobs"]),
         notices=tuple(values["notices"]), provenance=dict(values["provenance"]), adapter=values.get("adapter"),
     )  # fmt: skip

@@ -68,21 +68,25 @@ def ran(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
     def run(name: str) -> dict[str, Any]:
         if name not in known:
             folder = tmp_path_factory.mktemp(f"run-{name}")
-            parallel = CONFIGURATIONS[name].get("tensor_parallel_size", 1) > 1
-            environment = {"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS
-            settings = {
-                "model": str(tiny_folder), "engine": CONFIGURATIONS[name], "environment": environment, "folder": str(folder),
-                "scenarios": SCENARIOS.get(name, OTHERWISE),
-            }  # fmt: skip
-            (folder / "settings.json").write_text(json.dumps(settings))
-            root = Path(__file__).parents[2]
-            done = subprocess.run(
-                [sys.executable, "-m", "tests.cpu.scenarios", str(folder / "settings.json"), str(folder / "results.json")],
-                cwd=root, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=280, check=False,
-            )  # fmt: skip
-            if done.returncode:
-                pytest.fail(f"the engine of configuration {name} failed:\n{done.stderr[-6000:]}")
-            known[name] = json.loads((folder / "results.json").read_text()) | {"folder": str(folder)}
+            known[name] = run_scenarios(name, tiny_folder, CONFIGURATIONS[name], SCENARIOS.get(name, OTHERWISE), folder)
         return known[name]
 
     return run
+
+
+def run_scenarios(name: str, model: Path, arguments: dict[str, Any], scenarios: list[str], folder: Path) -> dict[str, Any]:
+    """What an engine with `arguments` on `model` said in `scenarios`; a process of its own."""
+    parallel = arguments.get("tensor_parallel_size", 1) > 1
+    environment = {"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS
+    settings = {
+        "model": str(model), "engine": arguments, "environment": environment, "folder": str(folder), "scenarios": scenarios,
+    }  # fmt: skip
+    (folder / "settings.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cpu.scenarios", str(folder / "settings.json"), str(folder / "results.json")],
+        cwd=Path(__file__).parents[2], env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=900,
+        check=False,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.fail(f"the engine of configuration {name} failed:\n{done.stderr[-6000:]}")
+    return json.loads((folder / "results.json").read_text()) | {"folder": str(folder)}

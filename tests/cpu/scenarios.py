@@ -189,8 +189,10 @@ def main(settings_path: str, results_path: str) -> None:
     """Run the named scenarios and write their results."""
     settings = json.loads(Path(settings_path).read_text())
     os.environ.update({"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "WARNING"} | settings.get("environment", {}))
-    bench = Bench(settings)
-    results = {name: SCENARIOS[name](bench) for name in settings["scenarios"]}
+    from . import draft_scenarios
+
+    known, bench = SCENARIOS | draft_scenarios.SCENARIOS, Bench(settings)
+    results = {name: known[name](bench) for name in settings["scenarios"]}
     Path(results_path).write_text(json.dumps(results))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine.cpu
-from engine.cpu import batch, blocks, constraints, logprobs, model, penalties, replacing, runner, sampling
+from engine.cpu import batch, blocks, constraints, features, logprobs, model, penalties, replacing, runner, sampling
 from engine.errors import KernelMoved
 
 
@@ -197,7 +197,8 @@ def test_the_plugin_is_inert_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(replacing, "replace", lambda *args, **kwargs: pytest.fail("replaced a kernel"))
     engine.cpu.register()
     engine.cpu.install()
-    assert engine.cpu.unsupported_features() == {}
+    assert engine.cpu.unsupported_fields() == {}
+    assert engine.cpu.refused_option({"pipeline_parallel_size": 2}, {"pipeline_parallel_size": 1}) is None
 
 
 def test_other_models_keep_vllms_own_runner() -> None:
@@ -214,6 +215,25 @@ def test_other_models_keep_vllms_own_runner() -> None:
 
 
 def test_refusals_carry_a_reason() -> None:
-    refused = engine.cpu.unsupported_features()
-    assert {"thinking_token_budget", "speculative_config"} <= set(refused)
-    assert all(refused.values())
+    assert all(engine.cpu.unsupported_fields().values())
+    for name in features.ENGINE:
+        refused = engine.cpu.refused_option({name: 2}, {name: 1})
+        assert refused is not None
+        assert refused == (name, features.ENGINE[name])
+        assert engine.cpu.refused_option({name: 1}, {name: 1}) is None
+
+
+def test_another_runner_is_never_chosen_without_a_word() -> None:
+    """A feature that the V2 runner lacks is an error that names it, not a quiet fall to the older runner."""
+    engine.cpu.register()
+    import vllm.config.vllm as config
+
+    asked = SimpleNamespace(
+        model_config=SimpleNamespace(architectures=["InklingForConditionalGeneration"]),
+        attention_config=SimpleNamespace(hisparse_config=None), watermark_config=None,
+        _get_v2_model_runner_unsupported_features=lambda: ["time travel"],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="time travel"):
+        config.VllmConfig.use_v2_model_runner.fget(asked)
+    asked._get_v2_model_runner_unsupported_features = list
+    assert config.VllmConfig.use_v2_model_runner.fget(asked)

@@ -180,11 +180,41 @@ def test_something_that_is_no_context_is_refused(eng) -> None:
 
 
 def test_unsupported_fields_are_refused_on_v1_by_name(eng, client: openai.OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="thinking_token_budget"):
+    with pytest.raises(openai.BadRequestError, match="watermarking"):
         client.chat.completions.create(
-            model=eng.info.model, messages=[{"role": "user", "content": "x"}], extra_body={"thinking_token_budget": 0}
+            model=eng.info.model, messages=[{"role": "user", "content": "x"}], extra_body={"watermarking": True}
         )
     assert eng.status()["alive"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("allowed_token_ids", list(range(1025))),
+        ("logit_bias", {str(token): 1.0 for token in range(1025)}),
+        ("stop_token_ids", list(range(129))),
+        ("bad_words", ["a long word of many tokens " * 20] * 20),
+    ],
+)
+def test_what_would_not_fit_the_workers_tables_is_refused_by_name(eng, client: openai.OpenAI, field: str, value) -> None:
+    """vLLM itself finds out in the worker, which ends the engine."""
+    with pytest.raises(openai.BadRequestError, match=field):
+        client.completions.create(model=eng.info.model, prompt=[1, 2, 3], max_tokens=4, extra_body={field: value, "min_tokens": 1})
+    client.completions.create(model=eng.info.model, prompt=[1, 2, 3], max_tokens=1)
+
+
+def test_a_thinking_budget_ends_the_thinking(eng, client: openai.OpenAI) -> None:
+    """The prompt is within thinking, so the very first token is the forced end of it."""
+    from engine.demo.tokenizer import build_tokenizer
+    from engine.protocol import FramingIds
+
+    ids = FramingIds.lookup(build_tokenizer().token_to_id)
+    prompt = [ids.message_user, 1, 2, ids.end_message, ids.message_model, ids.content_thinking, 5, 6, 7]
+    answer = client.completions.create(
+        model=eng.info.model, prompt=prompt, max_tokens=4, temperature=0,
+        extra_body={"thinking_token_budget": 2, "return_token_ids": True},
+    )  # fmt: skip
+    assert answer.choices[0].model_extra["token_ids"][0] == ids.end_message
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+import engine.cpu
 from engine import recipes
 from engine.errors import BadRequest, EngineStartError
 from engine.kernel.launcher import ALWAYS, parse_args, refuse_unsupported
@@ -32,14 +33,35 @@ def test_an_option_that_vllm_does_not_take_is_named(changes) -> None:
     assert str(next(iter(changes))).replace("_", "-") in caught.value.message.replace("_", "-")
 
 
-def test_an_option_without_kernels_here_is_refused_by_name() -> None:
-    recipe = recipes.load("demo").with_args({"speculative_config": {"method": "mtp", "num_speculative_tokens": 2}})
-    from engine.kernel.describe import unsupported_features
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"speculative-config": {"method": "ngram", "num_speculative_tokens": 2}}, "mtp"),
+        ({"speculative-config": {"method": "mtp", "num_speculative_tokens": 2, "enable_adaptive_verification": True}}, "adaptive"),
+        ({"speculative-config.method": "eagle"}, "mtp"),
+        ({"decode-context-parallel-size": 2}, "context parallelism"),
+        ({"enable-prompt-embeds": True}, "kernels"),
+    ],
+)
+def test_an_option_without_kernels_here_is_refused_by_name(changes, says: str) -> None:
+    if not engine.cpu.active():
+        pytest.skip("a GPU has the kernels")
+    with pytest.raises(EngineStartError, match=says) as caught:
+        refuse_unsupported(parse_args(settings(recipes.load("demo").with_args(changes)), "some-folder"))
+    assert next(iter(changes)).partition(".")[0] in caught.value.message
 
-    if "speculative_config" not in unsupported_features():
-        pytest.skip("this engine has the kernels")
-    with pytest.raises(EngineStartError, match="speculative"):
-        refuse_unsupported(settings(recipe))
+
+def test_drafts_by_the_models_own_blocks_are_taken() -> None:
+    recipe = recipes.load("demo").with_args({"speculative-config": {"method": "mtp", "num_speculative_tokens": 2}})
+    args = parse_args(settings(recipe), "some-folder")
+    refuse_unsupported(args)
+    assert args.speculative_config["num_speculative_tokens"] == 2
+
+
+def test_the_older_runner_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
+    with pytest.raises(EngineStartError, match="older runner"):
+        refuse_unsupported(parse_args(settings(recipes.load("demo")), "some-folder"))
 
 
 @pytest.mark.parametrize("name", ["nothing", "../demo", "", "nowhere.toml"])
@@ -68,3 +90,14 @@ def test_a_file_that_is_no_recipe_says_why(tmp_path, text: str, says: str) -> No
 def test_options_become_vllms_words() -> None:
     recipe = recipes.Recipe(name="x", title="", model="m", args={"a": True, "b": False, "c": {"k": [1]}, "d": 2.5, "e": "s"})
     assert recipe.argv() == ["--a", "--no-b", "--c", '{"k": [1]}', "--d", "2.5", "--e", "s"]
+
+
+def test_drafts_are_an_option_of_any_recipe() -> None:
+    demo = recipes.load("demo")
+    assert demo.with_drafts(None) == demo
+    two = demo.with_drafts(2)
+    assert '{"method": "mtp", "num_speculative_tokens": 2}' in two.argv()
+    assert two.with_drafts(0).argv() == demo.with_drafts(0).argv()
+    assert "--speculative-config" not in two.with_drafts(0).argv()
+    with pytest.raises(BadRequest, match="drafts=-1"):
+        demo.with_drafts(-1)

@@ -75,7 +75,8 @@ def test_the_id_depends_on_ids_media_and_rule() -> None:
 
 REPLY = Reply(
     text="né", reasoning="hm", tool_calls=(ToolCall(name="f", arguments={"x": 1}, raw="{}"),),
-    token_ids=np.asarray([1, 2], np.uint32), usage=Usage(prompt_tokens=3, cached_tokens=1, completion_tokens=2),
+    token_ids=np.asarray([1, 2], np.uint32),
+    usage=Usage(prompt_tokens=3, cached_tokens=1, completion_tokens=2, drafted=(5, 4), accepted=(3, 1)),
     timings=Timings(first_token_s=0.1, total_s=0.2), finish_reason="stop", context="sha256:x", request_id="r",
     logprobs=(TokenLogprob(token_id=1, logprob=-0.5, alternatives={1: -0.5, 7: -2.0}),), notices=("n",), provenance={"m": "d"},
 )  # fmt: skip

@@ -23,6 +23,7 @@ from ..errors import BenchError
 BENCHES = (
     "adapters",
     "compose",
+    "runner",
 )  # fmt: skip
 """Names of the benches; each is the module ``workbench.benchmarks.<name>``."""
 

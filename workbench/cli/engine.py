@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--host", default="127.0.0.1", help="where to listen; beyond this machine only with --token-file")
     start.add_argument("--port", type=int, default=0, help="0 for any free one (default)")
     start.add_argument("--token-file", type=Path, help="file whose first line is the token to use")
+    start.add_argument("--drafts", type=int, metavar="N", help="tokens the checkpoint's own blocks draft per step")
     start.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change one of the recipe's vLLM options")
     start.add_argument(
         "--adapters", action="append", type=Path, metavar="FOLDER", help="load adapters from below this folder while it runs"
@@ -74,8 +75,9 @@ def _start(args: argparse.Namespace, console: Console) -> int:
     token = args.token_file.read_text("utf-8").splitlines()[0].strip() if args.token_file else None
     changes = dict(option(text) for text in args.set)
     eng = engine.start(
-        args.recipe, host=args.host, port=args.port, token=token, args=changes, adapters=args.adapters, say=console.note
-    )
+        args.recipe, host=args.host, port=args.port, token=token, args=changes, adapters=args.adapters, drafts=args.drafts,
+        say=console.note,
+    )  # fmt: skip
     console.show(f"{eng.info.model} at {eng.url}; stop it with: inkling engine stop --url {eng.url}")
     console.result({"url": eng.url, "model": eng.info.model, "recipe": eng.info.recipe, "nonce": eng.info.nonce, "log": eng.log})
     return 0
@@ -104,6 +106,10 @@ def _status(args: argparse.Namespace, console: Console) -> int:
     )
     if status.get("adapters"):
         console.show(f"adapters loaded: {', '.join(status['adapters'])}")
+    if status["drafted_tokens"]:
+        steps = status["draft_steps"]
+        depths = ", ".join(f"{accepted / steps:.0%}" for accepted in status["accepted_by_depth"])
+        console.show(f"drafts: {status['accepted_tokens'] / steps:.2f} accepted per step; by depth {depths}")
     for request in status["requests"]:
         console.show(f"  {request['request_id']}: {request['done_tokens']:,} of {request['total_tokens']:,} prompt tokens")
     console.result({"url": item.url, "recipe": item.recipe, "model": item.presence.model} | status)

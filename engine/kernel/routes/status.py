@@ -18,6 +18,8 @@ routes = router()
 
 PERIOD_S = 0.5
 
+_BY_DEPTH = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+
 _GAUGES = {
     "vllm:num_requests_running": "running",
     "vllm:num_requests_waiting": "waiting",
@@ -26,6 +28,7 @@ _GAUGES = {
     "vllm:generation_tokens_total": "generated_tokens",
     "vllm:prefix_cache_queries_total": "prefix_queried_tokens",
     "vllm:prefix_cache_hits_total": "prefix_hit_tokens",
+    "vllm:spec_decode_num_drafts_total": "draft_steps",
     "vllm:spec_decode_num_draft_tokens_total": "drafted_tokens",
     "vllm:spec_decode_num_accepted_tokens_total": "accepted_tokens",
 }
@@ -44,11 +47,16 @@ def snapshot(state: KernelState) -> dict[str, Any]:
     from prometheus_client import REGISTRY
 
     values: dict[str, Any] = dict.fromkeys(_GAUGES.values(), 0.0)
+    depths: dict[int, float] = {}
     for metric in REGISTRY.collect():
         for sample in metric.samples:
             if sample.name in _GAUGES:
                 values[_GAUGES[sample.name]] += sample.value
+            elif sample.name == _BY_DEPTH:
+                depth = int(sample.labels["position"])
+                depths[depth] = depths.get(depth, 0.0) + sample.value
     alive = not state.llm.errored
+    values["accepted_by_depth"] = [depths[depth] for depth in sorted(depths)]
     return values | {
         "alive": alive, "stopping": state.stopping.is_set(), "adapters": list(state.adapters.support().loaded),
         "requests": [item.to_json() for item in state.active.values()],

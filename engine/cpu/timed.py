@@ -1,0 +1,71 @@
+"""An engine in a process of its own that says how long its steps take: the other end of ``inkling bench runner``.
+
+``python -m engine.cpu.timed`` reads one JSON object a line. The first names the checkpoint, vLLM's arguments and which runner;
+every further one is a job (requests at once, prompt and answer lengths, a seed), answered by one line of JSON. Random prompts of
+ordinary ids, greedy answers of full length, nothing cached; nothing is judged here. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+ORDINARY_IDS = 199_998
+"""Ids below this one are text."""
+
+
+def main() -> None:
+    """Start the engine that the first line asks for, then do the jobs."""
+    # Whatever vLLM prints goes to standard error: answers have the output to themselves.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    settings = json.loads(sys.stdin.readline())
+    os.environ |= {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1",
+    }  # fmt: skip
+    if settings["runner"] == "v1":
+        os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
+    from vllm import LLM
+
+    llm = LLM(
+        model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", dtype="float32", block_size=16,
+        max_model_len=4096, max_num_seqs=8, kv_cache_memory_bytes=1 << 28, enforce_eager=True, **settings["args"],
+    )  # fmt: skip
+    for job in [{"ready": True}, *map(json.loads, sys.stdin)]:
+        answer = job if "ready" in job else run(llm, **job)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int) -> dict[str, Any]:
+    """Generate, and time every step.
+
+    Returns
+    -------
+    dict
+        ``seconds`` and ``tokens`` of the whole job, ``steps_s`` of the steps after every prompt was done.
+    """
+    import numpy as np
+    from vllm import SamplingParams
+
+    engine, draw = llm.llm_engine, np.random.default_rng(seed)
+    options = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True, detokenize=False)
+    for index in range(requests):
+        prompt = {"prompt_token_ids": draw.integers(0, ORDINARY_IDS, prompt_tokens).tolist(), "cache_salt": f"{seed}-{index}"}
+        engine.add_request(f"{seed}-{index}", prompt, options)
+    began, steps, answered, done = time.perf_counter(), [], set(), 0
+    while engine.has_unfinished_requests():
+        decoding, start = len(answered) == requests, time.perf_counter()
+        for output in engine.step():
+            answered.add(output.request_id)
+            done += len(output.outputs[0].token_ids) if output.finished else 0
+        if decoding:
+            steps.append(time.perf_counter() - start)
+    return {"seconds": time.perf_counter() - began, "tokens": done, "steps_s": steps}
+
+
+if __name__ == "__main__":
+    main()

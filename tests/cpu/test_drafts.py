@@ -1,0 +1,145 @@
+"""Drafts change the speed of an answer and not the answer: greedy answers are those of an engine that does not draft.
+
+The checkpoint drafts well enough that some drafts are accepted and some are not (:mod:`.agreeing`). Log-probabilities may differ by
+1e-4 for the reason given in :mod:`.test_engine`; where two tokens tie within rounding a greedy answer may turn, and the seeds here
+have no such tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.cpu import philox, rejection
+
+from . import agreeing
+from .conftest import run_scenarios
+from .test_engine import CLOSE, check, reference
+
+Drafting = Callable[..., dict[str, Any]]
+
+ALL = ["few", "many", "some", "edges", "hits", "options", "drawn"]
+
+
+@pytest.fixture(scope="session")
+def agreeing_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return agreeing.write(tmp_path_factory.mktemp("agreeing") / "checkpoint")
+
+
+@pytest.fixture(scope="session")
+def agreeing_oracle(agreeing_folder: Path) -> Any:
+    """transformers' Inkling with the checkpoint's weights; it has no drafting blocks."""
+    import torch
+    from transformers import InklingForConditionalGeneration
+
+    return InklingForConditionalGeneration.from_pretrained(agreeing_folder, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="session")
+def drafting(agreeing_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Drafting:
+    """What an engine with so many drafts said in the scenarios; each combination runs once, in its own process."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    def run(drafts: int, scenarios: list[str] = ALL, *, parallel: int = 1) -> dict[str, Any]:
+        key = drafts, tuple(scenarios), parallel
+        if key not in known:
+            arguments: dict[str, Any] = {"dtype": "float32", "block_size": 16, "tensor_parallel_size": parallel}
+            if drafts:
+                arguments["speculative_config"] = {"method": "mtp", "num_speculative_tokens": drafts}
+            folder = tmp_path_factory.mktemp(f"drafts-{drafts}-{parallel}")
+            known[key] = run_scenarios(f"{drafts} drafts", agreeing_folder, arguments, scenarios, folder)
+        return known[key]
+
+    return run
+
+
+def test_drafted_answers_are_the_models(drafting: Drafting, agreeing_oracle: Any) -> None:
+    """Against transformers, position by position; and in fewer steps than tokens."""
+    run = drafting(2, ["few"])["few"]
+    for answer in run["answers"].values():
+        check(answer, reference(agreeing_oracle, answer))
+    assert run["steps"] < len(run["long"]) - 5, "some drafts are accepted"
+    assert run["steps"] > len(run["long"]) / 3 + 2, "and some are not"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drafts", [1, 2, 4, 8])
+class TestGreedy:
+    """An engine with drafts says what the same engine says without."""
+
+    def test_two_hundred_prompts(self, drafting: Drafting, drafts: int) -> None:
+        assert drafting(drafts)["many"] == drafting(0)["many"]
+
+    def test_fewer_steps(self, drafting: Drafting, drafts: int) -> None:
+        assert drafting(drafts)["few"]["long"] == drafting(0)["few"]["long"]
+        assert drafting(drafts)["few"]["steps"] < drafting(0)["few"]["steps"]
+
+    def test_log_probabilities(self, drafting: Drafting, drafts: int) -> None:
+        for length, answer in drafting(drafts)["few"]["answers"].items():
+            same(answer, drafting(0)["few"]["answers"][length])
+
+    def test_prompts_split_over_steps_with_and_without_a_picture(self, drafting: Drafting, drafts: int) -> None:
+        for tokens, answers in drafting(drafts)["edges"].items():
+            for answer, plain in zip(answers, drafting(0)["edges"][tokens], strict=True):
+                same(answer, plain)
+
+    def test_cached_prefixes(self, drafting: Drafting, drafts: int) -> None:
+        runs = drafting(drafts)["hits"]
+        for name, answer in runs.items():
+            same(answer, drafting(0)["hits"][name])
+            assert (answer["cached"] >= 512) == (name != "first")
+
+    def test_under_every_option(self, drafting: Drafting, drafts: int) -> None:
+        assert drafting(drafts)["options"] == drafting(0)["options"]
+
+    def test_seeds_hold(self, drafting: Drafting, drafts: int) -> None:
+        """The same seed draws the same answer; that it is the one without drafts vLLM does not promise."""
+        for first, again in drafting(drafts)["drawn"]:
+            assert first == again
+
+
+@pytest.mark.slow
+def test_two_ranks_draft_as_one(drafting: Drafting) -> None:
+    assert drafting(2, ["some"], parallel=2)["some"] == drafting(0)["some"]
+
+
+def same(left: dict[str, Any], right: dict[str, Any]) -> None:
+    assert left["ids"] == right["ids"]
+    np.testing.assert_allclose(left["logprobs"], right["logprobs"], atol=CLOSE, rtol=0)
+
+
+def test_uniform_numbers_are_philoxs() -> None:
+    """Known answer of Philox 4x32-10 for counter and key of zeros and of ones (Random123's kat_vectors)."""
+    assert philox.philox32(0, 0) == 0x6627E8D5
+    found = [philox.uniform(seed, place) for seed in range(40) for place in range(50)]
+    assert 0 < min(found) < 0.01 < 0.99 < max(found) < 1
+    assert abs(np.mean(found) - 0.5) < 4 * (1 / 12 / 2000) ** 0.5
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("proposed", [False, True])
+def test_verified_tokens_follow_the_targets_distribution(blocks: bool, proposed: bool) -> None:
+    """4,000 draws of two drafts: the first token's shares are the target's, each within four standard deviations."""
+    import torch
+
+    draws, heat = 4000, 0.8
+    target = torch.tensor([[1.0, 0.0, 2.0, -1.0, 0.5], [0.0, 1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 3.0, 0.0, 0.0]])
+    proposal = torch.tensor([[2.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0, 0.0]])
+    shares, lengths = np.zeros(5), np.zeros(4)
+    for seed in range(draws):
+        draw = torch.Generator().manual_seed(seed)
+        chosen = [int((row / heat).softmax(0).multinomial(1, generator=draw)) for row in proposal] if proposed else [0, 3]
+        sampled, count = rejection.rejection_sample(
+            target / heat, proposal[None] if proposed else None, torch.tensor([0, *chosen]), torch.tensor([0, 3]),
+            torch.tensor([7, 8, 9]), torch.tensor([0]), torch.zeros(3, dtype=torch.int64), torch.arange(3), torch.tensor([heat]),
+            torch.tensor([seed * 7919]), 2, use_block_verification=blocks,
+        )  # fmt: skip
+        shares[int(sampled[0, 0])] += 1
+        lengths[int(count)] += 1
+    wanted = (target[0] / heat).softmax(0).numpy()
+    assert (np.abs(shares / draws - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / draws)).all()
+    assert (lengths[1:] > draws / 100).all(), "every number of accepted drafts occurs"

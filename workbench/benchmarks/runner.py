@@ -1,0 +1,132 @@
+"""The V2 model runner with torch kernels: against vLLM's older runner, and with drafts against without.
+
+Three engines of one checkpoint run side by side as children of this process and answer the same jobs in turns: vLLM's V1 runner
+with our model kernels, the V2 runner with our runner kernels, and the V2 runner with drafts. A job is greedy text of full length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from ..errors import BenchError
+from .bench import Bench
+from .measuring import Series
+
+SUMMARY = "the engine without a GPU: V2 runner over V1, steps with drafts over steps without"
+
+PROMPT_TOKENS = 64
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the bench's options."""
+    parser.add_argument("--model", default="demo", help="checkpoint folder with drafting blocks (default: the demo's)")
+    parser.add_argument("--drafts", type=int, default=2, metavar="N", help="tokens to draft per step (default: %(default)s)")
+    parser.add_argument("--tokens", type=int, default=64, metavar="N", help="per answer (default: %(default)s)")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    """Measure."""
+    tokens = 16 if bench.quick else args.tokens
+    drafting = {"speculative_config": {"method": "mtp", "num_speculative_tokens": args.drafts}}
+    with ExitStack() as stack:
+        v1, v2, drafts = (
+            stack.enter_context(engine(args.model, runner, given)) for runner, given in (("v1", {}), ("v2", {}), ("v2", drafting))
+        )
+        for requests in (1, 4):
+            _measure(bench, {"V1": v1, "V2": v2, "drafts": drafts}, requests=requests, tokens=tokens, drafts=args.drafts)
+
+
+def _measure(bench: Bench, engines: dict[str, Engine], *, requests: int, tokens: int, drafts: int) -> None:
+    """Whole answers in turns; then the steps within them."""
+    job = {"requests": requests, "prompt_tokens": PROMPT_TOKENS, "tokens": tokens}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
+
+    def side(name: str, engine: Engine) -> Any:
+        def measured() -> float:
+            # The same prompts for every side of a round: greedy answers, so the same work.
+            answer = engine.ask(job | {"seed": bench.seed * 10_000 + 100 * requests + len(found[name])})
+            found[name].append(answer)
+            return answer["seconds"]
+
+        return measured
+
+    took = bench.alternate({name: side(name, engine) for name, engine in engines.items()})
+    label = f"{requests} request{'s' if requests > 1 else ''}"
+    for name in engines:
+        bench.rate(f"{name}, {label}", took[name], amount=requests * tokens, unit="tokens")
+    bench.ratio(f"V2 over V1 in tokens per second, {label}", took["V1"], took["V2"], at_least=0.95)
+    counted = {name: answers[-bench.rounds :] for name, answers in found.items()}
+    step = {
+        name: Series(f"a step, {name}", tuple(statistics.median(answer["steps_s"]) for answer in counted[name]), took[name].turns)
+        for name in ("V2", "drafts")
+    }
+    bench.time(f"a plain step, {label}", step["V2"])
+    cost = bench.ratio(f"a step with {drafts} drafts over a plain step, {label}", step["drafts"], step["V2"], at_most=1.5).median
+    steps = sum(len(answer["steps_s"]) for answer in counted["drafts"])
+    per_step = sum(answer["tokens"] - requests for answer in counted["drafts"]) / max(1, steps) / requests
+    bench.value(f"tokens per step with {drafts} drafts, {label}", per_step, unit="tokens")
+    aim = {"at_least": 1.2} if requests == 1 else {}
+    bench.ratio(f"{drafts} drafts over none in tokens per second, {label}", took["V2"], took["drafts"], **aim)
+    bench.remark(
+        f"With {label} drafting pays from {cost:.2f} tokens per step on: {cost - 1:.2f} of {drafts} drafts accepted on average. "
+        f"The prompts are random ids, for which a trained checkpoint drafts worst; here it was {per_step:.2f}."
+    )
+
+
+class Engine:
+    """A child that runs :mod:`engine.cpu.timed`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Send one line, wait for one.
+
+        Raises
+        ------
+        BenchError
+            The child ended.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise BenchError("an engine that is measured ended; what it said is above", job=job)
+        return json.loads(line)
+
+
+@contextmanager
+def engine(model: str, runner: str, args: dict[str, Any]) -> Iterator[Engine]:
+    """An engine of the checkpoint, ended with the block."""
+    folder = model
+    if model == "demo":
+        import engine.demo
+
+        folder = str(engine.demo.unpack())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engine.cpu.timed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+    try:
+        found = Engine(process)
+        found.ask({"model": folder, "runner": runner, "args": args})
+        yield found
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
