@@ -88,4 +88,20 @@ def drawn(bench: Bench) -> Any:
     ]
 
 
-SCENARIOS: dict[str, Callable[[Bench], Any]] = {run.__name__: run for run in (few, many, some, edges, hits, options, drawn)}
+def routed(bench: Bench) -> Any:
+    """vLLM's own record of chosen experts, and a capture of the same prompt at the gate; split over steps, then from the cache."""
+    prompt = text_ids(90, 10)
+    spec = {"id": "c1", "request_id": "routed-1", "folder": str(bench.folder), "tokens": len(prompt), "seams": ["routing"]}
+    bench.split(17)
+    bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
+    first = bench.run([prompt], names=["routed-1"], salts=["routed"])[0]
+    bench.llm.collective_rpc("workbench_capture_end", args=("c1",))
+    bench.split(0)
+    again = bench.run([prompt], salts=["routed"])[0]
+    return {
+        name: said(output) | {"experts": output.outputs[0].routed_experts.tolist()}
+        for name, output in {"first": first, "again": again}.items()
+    }
+
+
+SCENARIOS: dict[str, Callable[[Bench], Any]] = {run.__name__: run for run in (few, many, some, edges, hits, options, drawn, routed)}

@@ -17,10 +17,14 @@ import pytest
 from engine.cpu import philox, rejection
 
 from . import agreeing
+from .agreeing import SHAPE
 from .conftest import run_scenarios
 from .test_engine import CLOSE, check, reference
 
 Drafting = Callable[..., dict[str, Any]]
+
+DEFAULT = ["few", "routed"]
+"""What the default run tries, on one engine with two drafts."""
 
 ALL = ["few", "many", "some", "edges", "hits", "options", "drawn"]
 
@@ -48,6 +52,8 @@ def drafting(agreeing_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
         key = drafts, tuple(scenarios), parallel
         if key not in known:
             arguments: dict[str, Any] = {"dtype": "float32", "block_size": 16, "tensor_parallel_size": parallel}
+            if "routed" in scenarios:
+                arguments["enable_return_routed_experts"] = True
             if drafts:
                 arguments["speculative_config"] = {"method": "mtp", "num_speculative_tokens": drafts}
             folder = tmp_path_factory.mktemp(f"drafts-{drafts}-{parallel}")
@@ -59,11 +65,38 @@ def drafting(agreeing_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_drafted_answers_are_the_models(drafting: Drafting, agreeing_oracle: Any) -> None:
     """Against transformers, position by position; and in fewer steps than tokens."""
-    run = drafting(2, ["few"])["few"]
+    run = drafting(2, DEFAULT)["few"]
     for answer in run["answers"].values():
         check(answer, reference(agreeing_oracle, answer))
     assert run["steps"] < len(run["long"]) - 5, "some drafts are accepted"
     assert run["steps"] > len(run["long"]) / 3 + 2, "and some are not"
+
+
+def test_recorded_experts_are_the_gates(drafting: Drafting, agreeing_oracle: Any) -> None:
+    """vLLM's ``routed_experts``, with drafts being rejected around it: transformers' choice, and what a capture saw."""
+    import torch
+
+    found = drafting(2, DEFAULT)
+    run, again = found["routed"]["first"], found["routed"]["again"]
+    ids, experts = run["prompt"] + run["ids"][:-1], np.array(run["experts"])
+    assert experts.shape == (len(ids), SHAPE.layers, SHAPE.experts_per_token)
+    layers, chosen = agreeing_oracle.model.language_model.layers, {}
+    hooks = [
+        layers[layer].mlp.gate.register_forward_hook(lambda gate, args, out, layer=layer: chosen.update({layer: (gate, args[0])}))
+        for layer in range(SHAPE.dense_layers, SHAPE.layers)
+    ]
+    with torch.no_grad():
+        agreeing_oracle(torch.tensor([ids]))
+    for hook in hooks:
+        hook.remove()
+    for layer, (gate, hidden) in chosen.items():
+        scores = (hidden.reshape(-1, SHAPE.hidden).double() @ gate.weight.double().T).sigmoid()[:, : SHAPE.experts]
+        wanted = (scores + gate.e_score_correction_bias.double()).topk(SHAPE.experts_per_token).indices
+        np.testing.assert_array_equal(experts[:, layer], wanted.numpy())
+    captured = np.load(Path(found["folder"]) / "routing.expert.npy")
+    np.testing.assert_array_equal(captured, experts[: len(run["prompt"]), SHAPE.dense_layers :])
+    assert again["cached"] >= 16
+    assert (again["ids"], again["experts"]) == (run["ids"], run["experts"])
 
 
 @pytest.mark.slow
