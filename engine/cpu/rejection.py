@@ -35,7 +35,7 @@ class _Request:
     @cached_property
     def best(self) -> list[int]:
         """Likeliest token of each row."""
-        return self.target.argmax(dim=1).tolist()
+        return [int(row.float().numpy().argmax()) for row in self.target]
 
     def target_logprobs(self, row: int) -> torch.Tensor:
         return self.target[row].float().log_softmax(dim=0)

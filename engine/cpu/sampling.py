@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 DRAFT_SALT = 1 << 30
 """Keeps a draft's noise apart from the noise that verifies it."""
 
+LARGEST_NOISE = {False: 24.0, True: 38.0}
+"""More than any noise in float32 (-ln(2⁻³³) = 22.9) and in float64 (-ln(2⁻⁵³) = 36.7)."""
+
 _MIX, _MIX2, _FINAL, _FINAL2, _ADD = (np.uint32(x) for x in (0xCC9E2D51, 0x1B873593, 0x85EBCA6B, 0xC2B2AE35, 0xE6546B64))
 
 
@@ -125,12 +128,19 @@ def noised_argmax(values: torch.Tensor, heat: float, seed: int, place: int, *, s
     `scaled` logits were divided by the temperature `heat` before. A row without a finite logit gives id 0 and minus infinity.
     """
     if heat == 0.0:
-        best = int(values.argmax())
+        best = int(values.numpy().argmax())  # eight times as fast as torch's
         return best, float(values[best])
-    ids = values.isfinite().nonzero()[:, 0]
-    if len(ids) == 0:
-        return 0, -math.inf
-    drawn = values[ids] if scaled else values[ids] / heat
+    drawn = values if scaled else values / heat
+    likeliest = int(drawn.numpy().argmax())
+    if not math.isfinite(drawn[likeliest]):
+        drawn = drawn.nan_to_num(nan=-math.inf, posinf=-math.inf)
+        likeliest = int(drawn.argmax())
+        if not math.isfinite(drawn[likeliest]):
+            return 0, -math.inf
+    # What the likeliest reaches with its own noise, no token reaches that even the largest noise leaves below it.
+    reached = float(drawn[likeliest]) + float(gumbel_noise(seed, place, np.array([likeliest], np.uint32), double=double)[0])
+    ids = (drawn >= reached - LARGEST_NOISE[double]).nonzero()[:, 0]
+    drawn = drawn[ids]
     noise = gumbel_noise(seed, place, ids.numpy().astype(np.uint32), double=double)
     drawn = drawn.to(noise.dtype) + noise
     best = int(drawn.argmax())
