@@ -193,7 +193,7 @@ def test_unsupported_fields_are_refused_on_v1_by_name(eng, client: openai.OpenAI
         ("allowed_token_ids", list(range(1025))),
         ("logit_bias", {str(token): 1.0 for token in range(1025)}),
         ("stop_token_ids", list(range(129))),
-        ("bad_words", ["a long word of many tokens " * 20] * 20),
+        ("bad_words", [f"{number} is a long word of many tokens " * 20 for number in range(20)]),
     ],
 )
 def test_what_would_not_fit_the_workers_tables_is_refused_by_name(eng, client: openai.OpenAI, field: str, value) -> None:
