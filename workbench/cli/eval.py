@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine import Engine
 
     from ..evals.asking import Manner
-    from ..evals.records import RunFolder
+    from ..evals.records import Record, RunFolder
     from ..evals.suites import Row
 
 SUMMARY = "measure an engine on held-out cases; goes on where it was ended"
@@ -171,9 +171,18 @@ def ask(eng: Engine, rows: list[Row], args: argparse.Namespace, folder: RunFolde
     total = sum(len(indices) for _, indices in groups)
     console.note(f"{len(folder.records)} answers are there, {total} to go")
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Terminal(stderr=True)) as bar:
+    terminal = Terminal(stderr=True)
+    with Progress(*columns, console=terminal, disable=not terminal.is_terminal) as bar:
         task = bar.add_task("", total=total)
-        asyncio.run(ask_all(eng, groups, folder, how, lambda row, _: bar.update(task, advance=1, description=row.name)))
+        step = max(1, total // 20)
+
+        def done(row: Row, _: Record) -> None:
+            bar.update(task, advance=1, description=row.name)
+            # Where there is no terminal to draw on, a line now and then.
+            if not terminal.is_terminal and (count := round(bar.tasks[0].completed)) % step == 0:
+                console.note(f"{count} of {total} answered, now {row.name}")
+
+        asyncio.run(ask_all(eng, groups, folder, how, done))
 
 
 def finish(
