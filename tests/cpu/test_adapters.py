@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ CONFIGURATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "base": (ENGINE, ["alone", "together", "prefixes", "sampled", "unloaded"]),
     "tp2": (ENGINE | {"tensor_parallel_size": 2}, ["alone", "prefixes"]),
     "shared": (ENGINE | {"enable_moe_shared_loras": True}, ["alone"]),
+    "drafts": (ENGINE | {"speculative_config": {"method": "mtp", "num_speculative_tokens": 2}}, ["alone", "together", "prefixes"]),
 }
 Ran = Callable[[str], dict[str, Any]]
 
@@ -57,6 +59,7 @@ def adapters() -> dict[str, Adapter]:
 def ran(tiny_folder: Path, adapters: dict[str, Adapter], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """What an engine of the named configuration said; each runs once, in its own process."""
     folder, known = tmp_path_factory.mktemp("adapters"), {}
+    drafting = replace(TINY, draft_layers=2)  # the other weights are the same: each is drawn by its name
     sizes = Sizes.of(_text_config(tiny_folder))
     written = {name: write_adapter(folder / name, adapter) for name, adapter in adapters.items()}
 
@@ -66,13 +69,19 @@ def ran(tiny_folder: Path, adapters: dict[str, Adapter], tmp_path_factory: pytes
             write_for_vllm(check_folder(written[name], sizes, max_rank=8, shared_experts=shared), into / name)
         return {name: str(into / name) for name in names}
 
+    def drafting_folder() -> Path:
+        return write_checkpoint(
+            folder / "drafting", drafting, lambda: random_tensors(drafting, 3), revision="drafting", random_weights=True
+        )
+
     def run(name: str) -> dict[str, Any]:
         if name not in known:
             engine_args, scenarios = CONFIGURATIONS[name]
             parallel = engine_args.get("tensor_parallel_size", 1) > 1
             shared = engine_args.get("enable_moe_shared_loras", False)
             settings = {
-                "model": str(tiny_folder), "engine": engine_args, "folder": str(folder), "scenarios": scenarios,
+                "model": str(drafting_folder() if "speculative_config" in engine_args else tiny_folder), "engine": engine_args,
+                "folder": str(folder), "scenarios": scenarios,
                 "adapters": copies(["attention", "shared"] if shared else list(adapters), shared=shared),
                 "environment": adapter_options.SWITCHES | ({"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS),
             }  # fmt: skip
@@ -135,6 +144,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> None:
     ("configuration", "name"),
     [*(("base", name) for name in ("null", *NAMES)),
      *(pytest.param("tp2", name, marks=pytest.mark.slow) for name in ("null", *NAMES)),
+     *(pytest.param("drafts", name, marks=pytest.mark.slow) for name in ("null", "whole", "head")),
      *(pytest.param("shared", name, marks=pytest.mark.slow) for name in ("null", "attention", "shared"))],
 )  # fmt: skip
 def test_an_adapter_is_its_weights_merged(ran: Ran, reference: Any, configuration: str, name: str) -> None:
@@ -147,8 +157,11 @@ def test_an_adapter_is_its_weights_merged(ran: Ran, reference: Any, configuratio
         assert np.abs(moved).max() > 1000 * CLOSE
 
 
-def test_adapters_and_the_model_alone_share_steps(ran: Ran) -> None:
-    runs = ran("base")["together"]
+@pytest.mark.parametrize("configuration", ["base", pytest.param("drafts", marks=pytest.mark.slow)])
+def test_adapters_and_the_model_alone_share_steps(ran: Ran, configuration: str) -> None:
+    runs = ran(configuration)["together"]
+    for one, plain in zip(runs["alone"], ran("base")["together"]["alone"], strict=True):
+        same(one, plain)
     for how in ("pieces of 0", "pieces of 16"):
         for alone, beside in zip(runs["alone"], runs[how], strict=True):
             same(beside, alone)
