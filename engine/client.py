@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import ValidationError
 
 from .adapters import Adapters
-from .captures import capture as run_capture
+from .captures import CaptureRun, Progress, capture_cost, start_capture
 from .connection import Connection, blocking, blocking_iterator
 from .errors import BadRequest, ContextUnknown, EngineDied, EngineUnreachable, RequestFailed
 from .plain import PlainServer
-from .protocol import CapturePlan, Done, EngineInfo, Event, Rendered, Reply, Sampling
+from .protocol import CaptureCost, CapturePlan, Done, EngineInfo, Event, Rendered, Reply, Sampling
 from .protocol.wire import GenerateBody, SamplingBody, event_from_json
 from .uploads import Uploads
 
@@ -110,23 +110,61 @@ class Engine:
         """:meth:`stream` for asynchronous callers; ``aclose()`` aborts the request."""
         return self._events(context, sampling(**options), adapter)
 
-    def capture(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> Capture:
+    def capture(
+        self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, progress: Progress | None = None, recompute: bool = False
+    ) -> Capture:  # fmt: skip
         """Run a context, or a reply behind its context, once more and record what `plan` names.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with the job's state (``done_tokens``, ``total_tokens``) while it runs.
+        recompute : bool
+            However many cached tokens must be computed again for it.
 
         Raises
         ------
         CaptureRefused
-            The engine cannot record that; the reason is in the message. Nothing ran.
+            The engine cannot record that, or it is too large; the reason is in the message. Nothing ran.
         """
-        return blocking(self.acapture(what, plan))
+        return blocking(self.acapture(what, plan, progress=progress, recompute=recompute))
 
-    async def acapture(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> Capture:
+    async def acapture(
+        self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, progress: Progress | None = None, recompute: bool = False
+    ) -> Capture:  # fmt: skip
         """:meth:`capture` for asynchronous callers; cancelling it cancels the capture."""
+        return await (await self._start_capture(what, plan, recompute)).aresult(progress)
+
+    def start_capture(self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, recompute: bool = False) -> CaptureRun:
+        """As :meth:`capture`, without waiting: how far it is, and cancelling it, which keeps what was written."""
+        return blocking(self._start_capture(what, plan, recompute))
+
+    def capture_cost(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> CaptureCost:
+        """What a capture would cost: bytes, tokens to compute, seconds. Nothing runs.
+
+        Raises
+        ------
+        CaptureRefused
+            It cannot run here at any cost.
+        """
+        return blocking(self._capture_cost(what, plan))
+
+    async def _capture_cost(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> CaptureCost:
+        rendered, name, reply_tokens = await self._sent(what, plan)
+        return await capture_cost(self._connection, rendered, name, plan, reply_tokens=reply_tokens)
+
+    async def _start_capture(self, what: Rendered | Renderable | Reply, plan: CapturePlan, recompute: bool) -> CaptureRun:
+        rendered, name, reply_tokens = await self._sent(what, plan)
+        return await start_capture(self._connection, rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute)
+
+    async def _sent(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> tuple[Rendered, str, int]:
+        """What is captured as the engine holds it, its name there, and how many of its last tokens are a reply's."""
         if self._plain is not None:
             self._plain.refuse_capture(plan)
         rendered = self._uploads.with_reply(what) if isinstance(what, Reply) else self._rendered(what)
-        name = await self._uploads.send(rendered)
-        return await run_capture(self._connection, rendered, name, plan)
+        reply_tokens = len(what.token_ids) if isinstance(what, Reply) else 0
+        plan.resolve(len(rendered), reply_tokens=reply_tokens)
+        return rendered, await self._uploads.send(rendered), reply_tokens
 
     def status(self) -> dict[str, Any]:
         """What is going on: running and waiting requests, prompt progress, cache use."""

@@ -2,6 +2,7 @@
 
     run.zarr/            attributes ``inkling_capture``: version, manifest, spans, media, image rule (JSON)
         token_ids        uint32 (t,)
+        overview/        what an overview of a million tokens shows, so that it opens at once
         routing/         one group per seam, an xarray dataset in zarr form; other tools can read it
         blobs/<sha256>   uint8: the images and recordings, so that a report can show them
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.protocol import AudioPlace, CaptureManifest, ImagePlace, ImageRule, Media, PatchGrid, Rendered, Span, TextPlace
+from engine.protocol import CaptureManifest, ImageRule, Media, Rendered, span_from_json, span_to_json
 
 from .errors import CaptureFileError
 
@@ -34,7 +35,12 @@ FILE_VERSION = 1
 
 CHUNK_TOKENS = 16_384
 CHUNK_LAYERS = 8
-"""Chunk of a per-token array: a window of tokens reads few chunks, one layer of all tokens reads an eighth."""
+CHUNK_BYTES = 16 << 20
+"""Chunk of a per-token array: a window of tokens reads few chunks, one layer of all tokens reads an eighth. None is larger than
+`CHUNK_BYTES`."""
+
+BLOCK_BYTES = 64 << 20
+"""Held at a time while a capture is written."""
 
 
 def save(capture: Capture, path: str | Path) -> Path:
@@ -75,7 +81,7 @@ def check_target(path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Capture:
-    """Open a saved capture; the arrays stay on disk until they are indexed.
+    """Open a saved capture, or the folder in which an engine wrote one; the arrays stay on disk until they are indexed.
 
     Raises
     ------
@@ -89,6 +95,10 @@ def load(path: str | Path) -> Capture:
     source = Path(path)
     if not source.exists():
         raise CaptureFileError(f"no capture at {source}", path=str(source))
+    if (source / "manifest.json").is_file():
+        from .capture_left_behind import load_folder
+
+        return load_folder(source)
     header = _header(source)
     if header is None:
         raise CaptureFileError(f"{source} is not a saved capture (cap.save(…) writes one)", path=str(source))
@@ -113,40 +123,21 @@ def load(path: str | Path) -> Capture:
         raise CaptureFileError(f"{source} is damaged: {problem}", path=str(source)) from problem
     if len(rendered) != manifest.tokens:
         raise CaptureFileError(f"{source} is damaged: {len(rendered):,} ids for {manifest.tokens:,} tokens", path=str(source))
-    return Capture(manifest=manifest, rendered=rendered, seams=seams)
+    capture = Capture(manifest=manifest, rendered=rendered, seams=seams)
+    capture._made["path"] = source
+    return capture
 
 
 def _open(path: Path, seam: str, manifest: CaptureManifest) -> xr.Dataset:
-    """One seam's dataset, unloaded, its variables in the manifest's order."""
+    """One seam's dataset, unloaded, its variables in the manifest's order, with the manifest's coordinates."""
     import xarray as xr
+
+    from .capture_datasets import coordinates
 
     data = xr.open_zarr(path, group=seam, chunks=None, consolidated=False, mask_and_scale=False)
     order = [name.partition(".")[2] for name in manifest.arrays if name.startswith(f"{seam}.")]
-    return data[order]
-
-
-def span_to_json(span: Span) -> dict[str, Any]:
-    """A span as JSON values; the locator says its kind."""
-    values = dataclasses.asdict(span)
-    if span.locator is not None:
-        values["locator"] = {"kind": _KIND_NAMES[type(span.locator)], **values["locator"]}
-    return values
-
-
-def span_from_json(values: dict[str, Any]) -> Span:
-    """The span that :func:`span_to_json` wrote."""
-    fields = dict(values)
-    if fields.get("locator") is not None:
-        place = dict(fields["locator"])
-        kind = place.pop("kind")
-        if "grid" in place:
-            place["grid"] = PatchGrid(**place["grid"])
-        fields["locator"] = _KINDS[kind](**place)
-    return Span(**fields)
-
-
-_KINDS = {"text": TextPlace, "image": ImagePlace, "audio": AudioPlace}
-_KIND_NAMES = {cls: name for name, cls in _KINDS.items()}
+    names = {dim: values for dim, values in coordinates(manifest, seam).items() if dim in data.dims and dim not in data.coords}
+    return data[order].assign_coords(names)
 
 
 def _write(capture: Capture, path: Path) -> None:
@@ -165,19 +156,45 @@ def _write(capture: Capture, path: Path) -> None:
     root.create_array("token_ids", data=np.asarray(rendered.token_ids), chunks=(min(max(len(rendered), 1), 1 << 20),))
     for blob, content in rendered.blobs.items():
         root.create_array(f"blobs/{blob.removeprefix('sha256:')}", data=np.frombuffer(content, dtype=np.uint8), compressors=None)
+    if "routing" in capture.seams and len(capture.routing["t"]) == len(capture):
+        from .routing_store import save as save_overview
+        from .routing_windows import RoutingWindows
+
+        save_overview(root, RoutingWindows.of(capture))
     for name, data in capture.seams.items():
-        data = data.drop_encoding()
-        # No fill value: a row that was never written is zeros, as the engine left it.
-        encoding = {key: {"chunks": _chunks(var.dims, var.shape), "_FillValue": None} for key, var in data.data_vars.items()}
         with warnings.catch_warnings():
             # The project pins the reader and the writer, so the zarr v3 remark about other readers says nothing new.
             warnings.filterwarnings("ignore", message=".*consolidated.*")
-            data.to_zarr(path, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding)
+            # Names of sites and the like are in the manifest: zarr's format 3 has no settled form for text.
+            names = [key for key, coord in data.coords.items() if coord.dtype.kind not in "iuf"]
+            bare = data.drop_vars([*data.data_vars, *names]).drop_encoding()
+            bare.to_zarr(path, group=name, mode="a", zarr_format=3, consolidated=False)
+        for key, var in data.data_vars.items():
+            _copy(root[name], str(key), var)
+
+
+def _copy(group: Any, name: str, var: Any) -> None:
+    """Write a variable block by block, so that one which stays on an engine is never held whole."""
+    chunks = _chunks(var.dims, var.shape)
+    # No fill value but zero: a row that was never written is zeros, as the engine left it.
+    target = group.create_array(
+        name, shape=var.shape, dtype=var.dtype, chunks=chunks, dimension_names=list(var.dims), attributes=dict(var.attrs)
+    )
+    if not var.size:
+        return
+    step = chunks[0] * max(1, BLOCK_BYTES // max(1, var.nbytes // max(1, var.shape[0]) * chunks[0]))
+    for start in range(0, var.shape[0], step):
+        part = var.isel({var.dims[0]: slice(start, start + step)})
+        target[start : start + step] = part.values
 
 
 def _chunks(dims: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    limit = {"t": CHUNK_TOKENS, "l": CHUNK_LAYERS}
-    return tuple(max(1, min(size, limit.get(str(dim), size))) for dim, size in zip(dims, shape, strict=True))
+    limit = {"t": CHUNK_TOKENS, "l": CHUNK_LAYERS, "q": 64}
+    found = [max(1, min(size, limit.get(str(dim), size))) for dim, size in zip(dims, shape, strict=True)]
+    while (size := 4 * int(np.prod(found))) > CHUNK_BYTES:
+        longest = int(np.argmax(found))
+        found[longest] = max(1, -(-found[longest] * CHUNK_BYTES // size))
+    return tuple(found)
 
 
 def _header(path: Path) -> dict[str, Any] | None:

@@ -19,28 +19,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.protocol import CAPTURE_LAYOUT, CaptureManifest, Rendered, Span, tokens_by_modality
+from engine.protocol import CaptureManifest, Rendered, Span, tokens_by_modality
 
-from .errors import CaptureFileError, SelectionError
+from .attention_analysis import AttentionAnalysis
+from .errors import SelectionError
+from .residual_analysis import ResidualAnalysis
+from .sconv_analysis import SconvAnalysis
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .lazy_arrays import ReadBlock
+
 ReadArray = Callable[[str, int, int], np.ndarray]
-"""``read_array(name, start, stop)``: rows `start` to `stop` along ``t`` of one array."""
-
-READ_BYTES = 8 << 20
-"""Bytes asked of a reader at a time: small enough for steady progress, large enough that the round trips vanish."""
-
-LONG_NAMES = {
-    "expert": "chosen expert, by falling weight",
-    "weight": "weight of the chosen expert as applied",
-    "sink": "weight of each shared expert (sink), same scale",
-}
+"""``read_array(name, start, stop)``: rows `start` to `stop` along the first dimension of one array."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Capture:
+class Capture(SconvAnalysis, AttentionAnalysis, ResidualAnalysis):
     """What was recorded of one forward pass.
 
     Attributes
@@ -66,13 +62,13 @@ class Capture:
 
     @classmethod
     def from_folder_reader(cls, manifest: CaptureManifest, read_array: ReadArray, rendered: Rendered) -> Capture:
-        """Read a capture out of the engine's folder.
+        """Read a whole capture by rows.
 
         Parameters
         ----------
         manifest : CaptureManifest
         read_array : callable
-            ``read_array(name, start, stop)`` returns rows `start` to `stop` along `t`. Asked for about 8 MB at a time.
+            ``read_array(name, start, stop)`` returns rows `start` to `stop` along the first dimension.
         rendered : Rendered
             What ran; its length must be the manifest's.
 
@@ -81,38 +77,36 @@ class Capture:
         CaptureFileError
             The manifest has another layout, or does not fit the context or its own arrays.
         """
-        import xarray as xr
 
-        if manifest.layout != CAPTURE_LAYOUT:
-            raise CaptureFileError(
-                f"the engine wrote capture layout {manifest.layout}, this workbench reads layout {CAPTURE_LAYOUT}: "
-                "use the same version of the project on both sides"
-            )
-        if len(rendered) != manifest.tokens:
-            raise CaptureFileError(f"the capture has {manifest.tokens:,} tokens, the context {len(rendered):,}: not the same run")
-        variables: dict[str, dict[str, Any]] = {}
-        for name, entry in manifest.arrays.items():
-            seam, _, variable = name.partition(".")
-            if entry.dims[:1] != ("t",) or entry.shape[0] != manifest.tokens:
-                raise CaptureFileError(
-                    f"array {name} does not run along the {manifest.tokens:,} tokens: {entry.dims} {entry.shape}"
-                )
-            values = np.empty(entry.shape, dtype=entry.dtype)
-            rows = max(1, READ_BYTES // max(1, values.itemsize * int(np.prod(entry.shape[1:]))))
-            for start in range(0, manifest.tokens, rows):
-                stop = min(start + rows, manifest.tokens)
-                values[start:stop] = read_array(name, start, stop)
-            attrs = {"long_name": LONG_NAMES.get(variable, variable)}
-            variables.setdefault(seam, {})[variable] = (entry.dims, values, attrs)
-        seams = {}
-        for seam, content in variables.items():
-            coords = {"t": np.arange(manifest.tokens), "l": np.asarray(manifest.layers[seam], dtype=np.int64)}
-            seams[seam] = xr.Dataset(content, coords=coords, attrs=_seam_attrs(seam, manifest, content))
-        return cls(manifest=manifest, rendered=rendered, seams=seams)
+        def read(name: str, where: tuple[slice, ...]) -> NDArray[Any]:
+            return read_array(name, where[0].start, where[0].stop)[(slice(None), *where[1:])]
+
+        return cls.from_reader(manifest, read, rendered, load=True)
+
+    @classmethod
+    def from_reader(cls, manifest: CaptureManifest, read: ReadBlock, rendered: Rendered, *, load: bool = False) -> Capture:
+        """Open a capture whose arrays are read by block.
+
+        Parameters
+        ----------
+        read : callable
+            ``read(name, where)``: the block of one array; `where` has a slice for every dimension.
+        load : bool
+            Read everything now, so that the reader is not needed any more.
+
+        Raises
+        ------
+        CaptureFileError
+            The manifest has another layout, or does not fit the context or its own arrays.
+        """
+        from .capture_datasets import check_fits, datasets
+
+        check_fits(manifest, rendered)
+        return cls(manifest=manifest, rendered=rendered, seams=datasets(manifest, read, load=load))
 
     @property
     def routing(self) -> xr.Dataset:
-        """``expert`` (t,l,k) uint16, ``weight`` (t,l,k) float32, ``sink`` (t,l,s) float32; attribute ``experts`` is their number.
+        """``expert`` (t,l,k) uint8 or uint16, ``weight`` (t,l,k), ``sink`` (t,l,s); attribute ``experts`` is their number.
 
         Raises
         ------
@@ -123,17 +117,35 @@ class Capture:
 
     @property
     def sconv(self) -> xr.Dataset:
-        """Short convolutions, when the plan recorded them."""
+        """``input``, ``term``, ``cosine`` (t,l,site), ``by_tap`` (t,l,site,tap), ``kernel`` (l,site,c,tap).
+
+        Raises
+        ------
+        SelectionError
+            The plan did not record them.
+        """
         return self._seam("sconv")
 
     @property
     def attention(self) -> xr.Dataset:
-        """Attention rows, when the plan recorded them."""
+        """``weight``, ``content``, ``bias`` (q,l,h,…) and summaries of each row (q,l,h); see :mod:`engine.protocol.captures`.
+
+        Raises
+        ------
+        SelectionError
+            The plan did not record any.
+        """
         return self._seam("attention")
 
     @property
     def residual(self) -> xr.Dataset:
-        """The residual stream, when the plan recorded it."""
+        """``norm`` (t,l,site), ``vector`` (t,l,site,c), ``lens_token`` and ``lens_logprob`` (t,l,k), as the plan asked for.
+
+        Raises
+        ------
+        SelectionError
+            The plan did not record it.
+        """
         return self._seam("residual")
 
     @property
@@ -167,7 +179,7 @@ class Capture:
 
     @classmethod
     def load(cls, path: str | Path) -> Capture:
-        """Open a saved capture; needs no engine (see :func:`workbench.capture_files.load`)."""
+        """Open a saved capture, or the folder an engine left behind; needs no engine (see :func:`workbench.capture_files.load`)."""
         from . import capture_files
 
         return capture_files.load(path)
@@ -206,16 +218,6 @@ class Capture:
             for key, value in rows
         )
         return f"<table><caption>Capture {html.escape(self.manifest.id)}</caption><tbody>{body}</tbody></table>"
-
-
-def _seam_attrs(seam: str, manifest: CaptureManifest, content: dict[str, Any]) -> dict[str, Any]:
-    """Attributes a dataset needs to be read alone: for routing, how many experts there are."""
-    if seam != "routing":
-        return {}
-    architecture = manifest.provenance.get("architecture") or {}
-    expert = content["expert"][1]
-    seen = int(expert.max(initial=0)) + 1
-    return {"experts": max(int(architecture.get("experts", 0)), seen)}
 
 
 def _short(value: Any) -> str:

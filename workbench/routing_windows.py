@@ -83,11 +83,7 @@ class RoutingWindows:
     """
 
     def __init__(self, routing: xr.Dataset) -> None:
-        self.routing = routing
-        self.tokens = routing.sizes["t"]
-        self.layers: NDArray[np.int64] = routing["l"].values
-        self.experts = int(routing.attrs["experts"])
-        self.top_k, self.sinks = routing.sizes["k"], routing.sizes["s"]
+        self._describe(routing)
         base = 1 if self.tokens <= SMALL_TOKENS else COARSE_BASE
         self._counts: list[NDArray[np.uint16]] = []
         self._sums: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]] = []
@@ -104,12 +100,33 @@ class RoutingWindows:
         self.limits = {name: (float(low[i]), float(max(high[i], low[i] + 1e-6))) for i, name in enumerate(("entropy", "sink"))}
         self.limits["expert"] = (0.0, self._share or 1.0)
 
+    def _describe(self, routing: xr.Dataset) -> None:
+        self.routing = routing
+        self.tokens = routing.sizes["t"]
+        self.layers: NDArray[np.int64] = routing["l"].values
+        self.experts = int(routing.attrs["experts"])
+        self.top_k, self.sinks = routing.sizes["k"], routing.sizes["s"]
+
     @classmethod
     def of(cls, capture: Capture) -> RoutingWindows:
-        """The windows of `capture`, made on first use and kept with it."""
+        """The windows of `capture`, made on first use (or read, where they were saved beside it) and kept with it."""
         if "windows" not in capture._made:
-            capture._made["windows"] = cls(capture.routing)
+            from .routing_store import load as stored
+
+            saved = stored(capture._made["path"], capture.routing) if "path" in capture._made else None
+            capture._made["windows"] = saved or cls(capture.routing)
         return capture._made["windows"]
+
+    @classmethod
+    def restored(
+        cls, routing: xr.Dataset, *, pyramids: dict[str, Pyramid], counts: list[NDArray[np.uint16]], sums: list[Any],
+        limits: dict[str, tuple[float, float]],
+    ) -> RoutingWindows:  # fmt: skip
+        """Windows from what an earlier pass over the same routing found (:mod:`workbench.routing_store`)."""
+        windows = cls.__new__(cls)
+        windows._describe(routing)
+        windows.pyramids, windows._counts, windows._sums, windows.limits = pyramids, counts, sums, limits
+        return windows
 
     def strip(
         self, metric: Metric, start: int, stop: int, buckets: int, *, stat: Stat = "mean", layer: int | None = None,

@@ -1,4 +1,4 @@
-"""vLLM plugin, loaded in every process vLLM starts: no engine process outlives its kernel.
+"""vLLM plugin, loaded in every process vLLM starts: no engine process outlives its kernel, and captures bound the prefix cache.
 
 vLLM's engine core never notices that the API process was killed; it would keep the model in memory for ever. Linux can send a
 signal when a parent dies, so each child asks for that. Active only below our kernel, which names its process in the
@@ -24,6 +24,9 @@ def register() -> None:
     if kernel is None or int(kernel) == os.getpid() or sys.platform != "linux":
         return
     die_with_parent()
+    from . import prefix_cap
+
+    prefix_cap.install()
 
 
 def die_with_parent() -> None:

@@ -1,80 +1,107 @@
-"""Seams: where in vLLM's Inkling a capture observes, and whether it can fire in the running mode.
+"""Seams: what a capture can observe in vLLM's Inkling, whether it can fire in the running mode, and a capture while it is armed.
 
-One capture is armed at a time, in every worker; rank 0 writes. Arming puts a tap on the gate's expert selection and on the runner's
-steps, disarming takes it off again: between captures vLLM's own code runs untouched. Which rows of a step belong to the request,
-and at which positions, comes from the runner's own batch: other requests, chunked prompts and padding do not matter.
+One capture is armed at a time, in every worker. Arming wraps the places its seams need (:mod:`.watching`), disarming takes that off
+again: between captures vLLM's own code runs untouched. A seam's own file knows what it records.
 
-On a GPU the tap needs Python to run: while armed, recorded graphs are not replayed (the engine runs eagerly, all ranks alike).
+On a GPU the seams need Python to run: while armed, recorded graphs are not replayed (the engine runs eagerly, all ranks alike).
 This has not been tried on a GPU yet.
-
-Private names of vLLM 0.32 used here: ``InklingGate.select_experts``, ``GPUModelRunner.prepare_inputs`` and ``execute_model``. Each
-is looked up before it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..protocol.plans import SEAMS
-from .seam_routing import RoutingRecorder
-from .taps import OBSERVE, graph_managers, without_graphs, wrap
+from ..protocol import Architecture
+from ..protocol.costs import entries, heads_of, layers_of
+from ..protocol.plans import ADDITIONS, SEAMS, CapturePlan
+from .array_files import ArrayFile
+from .recording import Selection, TokenRecorder
+from .seam_attention import AttentionSeam
+from .seam_residual import ResidualSeam
+from .seam_routing import RoutingSeam
+from .seam_sconv import SconvSeam
+from .taps import graph_managers, without_graphs
+from .watching import Watch, layers_with, lookup
 
-GATE = ("vllm.models.inkling.nvidia.moe", "InklingGate", "select_experts")
+NEEDS = {
+    "routing": ("gate",), "sconv": ("qkv", "sconv"), "attention": ("scaling", "attention"), "residual": ("residual",),
+}  # fmt: skip
+"""Places each seam wraps."""
+
+_UNTRIED = "(not tried on a GPU yet)"
+_EAGER = f"fires; the engine computes eagerly while a capture runs {_UNTRIED}"
+_SEEN = {"cpu": "fires", "gpu-eager": f"fires {_UNTRIED}", "gpu-graphs": _EAGER}
+_LAMPORT = "; needs LAMPORT_RS_SCONV=0 when the engine starts"
+MODES: dict[str, dict[str, str]] = {
+    "routing": _SEEN,
+    "sconv": {mode: text if mode == "cpu" else text + _LAMPORT for mode, text in _SEEN.items()},
+    "attention": _SEEN,
+    "residual": _SEEN,
+    "drafts": dict.fromkeys(_SEEN.copy(), "not built yet in this version"),
+}
+"""Which seams fire in which mode."""
+
+
+def mode_of(runner: Any) -> str:
+    """How this engine computes: ``cpu``, ``gpu-eager`` or ``gpu-graphs``."""
+    if runner.device.type == "cpu":
+        return "cpu"
+    return "gpu-eager" if runner.vllm_config.model_config.enforce_eager else "gpu-graphs"
 
 
 def seams_table(runner: Any) -> list[dict[str, Any]]:
-    """Each seam with whether it fires here and, if not, why."""
-    reasons: dict[str, str | None] = dict.fromkeys(SEAMS, "not built yet in this version")
-    reasons["routing"] = _routing_reason(runner)
-    return [{"name": name, "fires": reason is None, "reason": reason} for name, reason in reasons.items()]
+    """Each seam with whether it fires here and, if not, why; and what holds in each mode."""
+    rows = []
+    for name in SEAMS:
+        reason = _reason(runner, name)
+        rows.append({"name": name, "fires": reason is None, "reason": reason, "modes": MODES[name]})
+    return rows
 
 
-def gates(runner: Any) -> dict[int, Any]:
-    """The router of each MoE layer, by the layer's index in the model."""
-    gate = _gate_class()
-    found = {}
-    for name, module in runner.model.named_modules():
-        if isinstance(module, gate):
-            parts = name.split(".")
-            found[int(parts[parts.index("layers") + 1])] = module
-    return dict(sorted(found.items()))
-
-
-def _gate_class() -> type:
-    import importlib
-
-    module, name, method = GATE
-    gate = getattr(importlib.import_module(module), name)
-    getattr(gate, method)
-    return gate
-
-
-def _routing_reason(runner: Any) -> str | None:
+def _reason(runner: Any, name: str) -> str | None:
+    if name not in NEEDS:
+        return "not built yet in this version"
     parallel = runner.vllm_config.parallel_config
     if parallel.pipeline_parallel_size > 1 or parallel.data_parallel_size > 1:
         return "layers are spread over pipeline or data parallel workers"
     try:
-        if not gates(runner):
-            return "the model has no Inkling router"
+        for place in NEEDS[name]:
+            lookup(place)
+        if not layers_with(runner, "gate" if name == "routing" else "attention"):
+            return "the model has no Inkling router" if name == "routing" else "the model is not an Inkling"
         _ = runner.prepare_inputs, runner.execute_model, graph_managers(runner)
     except (ImportError, AttributeError) as problem:
         return f"this vLLM moved what the seam needs: {problem}"
-    return None
+    return _fused(runner) if name == "sconv" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows `start` to `stop` of the running step belong to the request; `t` are their absolute positions."""
+def _fused(runner: Any) -> str | None:
+    """On GPUs vLLM may run the convolution inside a collective, where nothing can look."""
+    from vllm.models.inkling.nvidia.ops import lamport
 
-    start: int
-    stop: int
-    t: NDArray[np.int64]
+    config = runner.model_config.hf_config.get_text_config()
+    if lamport.get_lamport_rs_conv(config.hidden_size, config.sconv_kernel_size) is None:
+        return None
+    return "the convolutions run inside a fused collective: start the engine with LAMPORT_RS_SCONV=0"
+
+
+def architecture(runner: Any) -> Architecture:
+    """Sizes of the model."""
+    config = runner.model_config.hf_config.get_text_config()
+    local = set(config.local_layer_ids)
+    return Architecture(
+        layers=config.num_hidden_layers,
+        global_layers=tuple(layer for layer in range(config.num_hidden_layers) if layer not in local),
+        moe_layers=tuple(range(config.dense_mlp_idx, config.num_hidden_layers)),
+        experts=config.n_routed_experts, experts_per_token=config.num_experts_per_tok, sinks=config.n_shared_experts,
+        hidden=config.hidden_size, vocabulary=config.vocab_size, heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads, local_kv_heads=config.swa_num_key_value_heads, head_dim=config.head_dim,
+        window=config.sliding_window_size, extent=config.rel_extent, profiles=config.d_rel, conv_taps=config.sconv_kernel_size,
+        draft_layers=getattr(runner, "num_speculative_steps", 0) or 0,
+    )  # fmt: skip
 
 
 class ArmedCapture:
@@ -84,9 +111,9 @@ class ArmedCapture:
     ----------
     runner : GPUModelRunner
     spec : dict
-        ``id``, ``request_id`` (a prefix of vLLM's own id), ``folder``, ``tokens``, ``seams``.
-    writes : bool
-        This worker writes (rank 0); the others only stop replaying graphs.
+        ``id``, ``request_id`` (a prefix of vLLM's own id), ``folder``, ``tokens``, ``plan`` (resolved, as JSON), ``edges``.
+    rank, ranks : int
+        Of tensor parallelism. Rank 0 makes the files.
 
     Raises
     ------
@@ -94,88 +121,73 @@ class ArmedCapture:
         A seam that cannot fire here; nothing was armed.
     """
 
-    def __init__(self, runner: Any, spec: dict[str, Any], *, writes: bool) -> None:
-        able = {seam["name"]: seam for seam in seams_table(runner)}
-        for name in spec["seams"]:
-            if name not in able or not able[name]["fires"]:
-                raise ValueError(f"seam {name} cannot fire here: {able.get(name, {}).get('reason', 'unknown seam')}")
-        self.id, self._runner, self._spec, self._writes = str(spec["id"]), runner, spec, writes
-        self._rows: Rows | None = None
-        self._problems: list[str] = []
-        self._undo: list[Callable[[], None]] = []
-        self._recorder: RoutingRecorder | None = None
-        if writes and "routing" in spec["seams"]:
-            self._record_routing()
-        self._undo.append(without_graphs(runner))
+    def __init__(self, runner: Any, spec: dict[str, Any], *, rank: int, ranks: int) -> None:
+        plan, tokens = CapturePlan.from_json(spec["plan"]), int(spec["tokens"])
+        for name in plan.seams():
+            if (reason := _reason(runner, name)) is not None:
+                raise ValueError(f"seam {name} cannot fire here: {reason}")
+        self.id, self._rank = str(spec["id"]), rank
+        self._folder, self._shape = Path(spec["folder"]), architecture(runner)
+        self._entries = entries(plan, self._shape, tokens, spans=len(spec.get("edges") or []))
+        self._watch = Watch(runner, spec["request_id"], tokens)
+        self._seams: dict[str, Any] = {}
+        self._layers: dict[str, list[int]] = {}
+        try:
+            for name in plan.seams():
+                self._arm(name, getattr(plan, name), spec, ranks)
+        except BaseException:
+            self._watch.close()
+            raise
+        self._graphs = without_graphs(runner)
+
+    def _arm(self, name: str, plan: Any, spec: dict[str, Any], ranks: int) -> None:
+        layers = self._layers[name] = layers_of(self._shape, name, plan.layers)
+        found, tokens = self._entries[name], int(spec["tokens"])
+        if name == "attention":
+            self._seams[name] = AttentionSeam(
+                self._watch, self._folder, found, plan, tokens=tokens, layers=layers, heads=heads_of(self._shape, plan.heads),
+                edges=spec.get("edges") or [], rank=self._rank,
+            )  # fmt: skip
+            return
+        parts = {"routing": 1, "sconv": len(getattr(plan, "sites", ())), "residual": len(ADDITIONS)}[name]
+        recorder = TokenRecorder(
+            self._folder, name, found, Selection(plan.tokens), layers, parts=parts, writes=self._rank == 0
+        )  # fmt: skip
+        match name:
+            case "routing":
+                self._seams[name] = RoutingSeam(self._watch, recorder, plan, self._shape)
+            case "sconv":
+                if self._rank == 0:
+                    _, shape, dtype = found["sconv.kernel"]
+                    kernels = ArrayFile(self._folder / "sconv.kernel.npy", shape, dtype, create=True)
+                    # Channels that a convolution does not have stay so.
+                    kernels.write((0,), np.full(shape, np.nan, np.float32))
+                    kernels.close()
+                self._seams[name] = SconvSeam(self._watch, recorder, plan, self._shape, rank=self._rank, ranks=ranks)
+            case _:
+                self._seams[name] = ResidualSeam(self._watch, recorder, plan)
 
     def layout(self) -> dict[str, Any]:
-        """Arrays (dims, shape, dtype) and layer coordinates of what will be written; empty in workers that do not write."""
-        if self._recorder is None:
-            return {"arrays": {}, "layers": {}}
-        return {"arrays": self._recorder.entries(), "layers": {"routing": self._recorder.layers}}
+        """Arrays (dims, shape, dtype) and layer coordinates of what will be written."""
+        arrays = {
+            name: {"dims": list(dims), "shape": list(shape), "dtype": dtype}
+            for found in self._entries.values()
+            for name, (dims, shape, dtype) in found.items()
+        }
+        return {"arrays": arrays, "layers": self._layers}
 
     def end(self) -> dict[str, Any]:
-        """Disarm and flush; tokens covered, whether all are, and what is wrong."""
-        for undo in reversed(self._undo):
-            undo()
-        covered, problems = (0, []) if self._recorder is None else self._recorder.finish()
-        problems = [*self._problems, *problems]
-        complete = self._writes and not problems and covered == self._spec["tokens"]
-        return {"covered_tokens": covered, "complete": complete, "problems": problems}
+        """Disarm and flush; per seam rows written once and asked for (of this rank), and what is wrong."""
+        self._graphs()
+        self._watch.close()
+        coverage: dict[str, tuple[int, int]] = {}
+        problems = list(self._watch.problems)
+        for name, seam in self._seams.items():
+            found, wrong = seam.finish(self._kernels()) if name == "sconv" else seam.finish()
+            coverage |= found
+            problems += wrong
+        return {"coverage": coverage, "problems": problems}
 
-    def _record_routing(self) -> None:
-        found = gates(self._runner)
-        first = next(iter(found.values()))
-        layer_of = {id(gate): layer for layer, gate in found.items()}
-        recorder = self._recorder = RoutingRecorder(
-            Path(self._spec["folder"]), tokens=int(self._spec["tokens"]), layers=list(found),
-            experts_per_token=first.topk, sinks=first.n_shared_experts,
-        )  # fmt: skip
-
-        def select_experts(call: Any, module: Any, gating_output: Any) -> Any:
-            weights, ids = call(module, gating_output)
-            rows = self._rows
-            if rows is not None and id(module) in layer_of:
-                part = slice(rows.start, rows.stop)
-                recorder.record(layer_of[id(module)], rows.t, weights[part].cpu().numpy(), ids[part].cpu().numpy())
-            return weights, ids
-
-        self._undo.append(wrap(_gate_class(), "select_experts", select_experts, rank=OBSERVE))
-        self._follow_steps()
-
-    def _follow_steps(self) -> None:
-        """Know, during a step and only then, which rows are the request's."""
-
-        def prepare_inputs(call: Any, *args: Any, **kwargs: Any) -> Any:
-            batch = call(*args, **kwargs)
-            self._rows = self._find(batch)
-            return batch
-
-        def execute_model(call: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                return call(*args, **kwargs)
-            finally:
-                self._rows = None
-
-        self._undo.append(wrap(self._runner, "prepare_inputs", prepare_inputs, rank=OBSERVE))
-        self._undo.append(wrap(self._runner, "execute_model", execute_model, rank=OBSERVE))
-
-    def _find(self, batch: Any) -> Rows | None:
-        wanted = [row for row, name in enumerate(batch.req_ids) if name.startswith(self._spec["request_id"])]
-        if not wanted:
-            return None
-        row, *others = wanted
-        if others:
-            self._note(f"{len(wanted)} requests are called {self._spec['request_id']}…: their rows cannot be told apart")
-            return None
-        states = self._runner.req_states
-        length = int(states.prompt_len.np[states.req_id_to_index[batch.req_ids[row]]])
-        if length != self._spec["tokens"]:
-            self._note(f"the engine runs {length} tokens, {self._spec['tokens']} were expected")
-            return None
-        start, stop = int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1])
-        return Rows(start, stop, batch.positions[start:stop].cpu().numpy().astype(np.int64))
-
-    def _note(self, problem: str) -> None:
-        if problem not in self._problems:
-            self._problems.append(problem)
+    def _kernels(self) -> ArrayFile:
+        _, shape, dtype = self._entries["sconv"]["sconv.kernel"]
+        return ArrayFile(self._folder / "sconv.kernel.npy", shape, dtype, create=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol import EngineInfo, FramingIds
 from .blobs import BlobStore
+from .capture_costs import Speed
 from .contexts import ContextStore
 from .token_bytes import TokenBytes
 
@@ -60,3 +61,4 @@ class KernelState:
     adapters: AdapterStore
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     active: dict[str, Activity] = field(default_factory=dict)
+    speed: Speed = field(default_factory=Speed)

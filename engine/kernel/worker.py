@@ -12,7 +12,7 @@ import engine.cpu
 
 from . import adapter_fixes
 from .acceptance import Acceptance
-from .seams import ArmedCapture, seams_table
+from .seams import ArmedCapture, architecture, mode_of, seams_table
 
 engine.cpu.install()
 adapter_fixes.install()
@@ -65,21 +65,11 @@ class WorkbenchWorker:
         Returns
         -------
         dict
-            ``architecture``, ``seams`` (name, fires, reason), ``kernels`` ("torch" or "vllm") and ``dtype``.
+            ``architecture``, ``mode``, ``seams`` (name, fires, reason, modes), ``kernels`` ("torch" or "vllm") and ``dtype``.
         """
-        config = self.model_runner.model_config.hf_config.get_text_config()
-        local = set(config.local_layer_ids)
         return {
-            "architecture": {
-                "layers": config.num_hidden_layers,
-                "global_layers": [layer for layer in range(config.num_hidden_layers) if layer not in local],
-                "moe_layers": list(range(config.dense_mlp_idx, config.num_hidden_layers)),
-                "experts": config.n_routed_experts,
-                "experts_per_token": config.num_experts_per_tok,
-                "sinks": config.n_shared_experts,
-                "hidden": config.hidden_size,
-                "vocabulary": config.vocab_size,
-            },
+            "architecture": architecture(self.model_runner).model_dump(),
+            "mode": mode_of(self.model_runner),
             "seams": seams_table(self.model_runner),
             "kernels": "torch" if engine.cpu.active() else "vllm",
             "dtype": str(self.model_runner.model_config.dtype).removeprefix("torch."),
@@ -91,12 +81,13 @@ class WorkbenchWorker:
         Parameters
         ----------
         spec : dict
-            ``id``, ``request_id`` (matched as a prefix), ``folder`` (exists), ``tokens``, ``seams``.
+            ``id``, ``request_id`` (matched as a prefix), ``folder`` (exists), ``tokens``, ``plan`` (resolved, as JSON), ``edges``
+            (first token of each span).
 
         Returns
         -------
         dict
-            ``arrays`` (dims, shape, dtype by name) and ``layers`` (model indices by seam); empty on ranks that do not write.
+            ``arrays`` (dims, shape, dtype by name) and ``layers`` (model indices by seam).
 
         Raises
         ------
@@ -107,15 +98,18 @@ class WorkbenchWorker:
         """
         if self._armed is not None:
             raise RuntimeError(f"capture {self._armed.id} is still armed; end it before {spec['id']} begins")
-        self._armed = ArmedCapture(self.model_runner, spec, writes=self.rank == 0)
+        parallel = self.model_runner.vllm_config.parallel_config
+        ranks = parallel.tensor_parallel_size
+        rank = self.rank % ranks
+        self._armed = ArmedCapture(self.model_runner, spec, rank=rank, ranks=ranks)
         return self._armed.layout()
 
     def workbench_capture_end(self, id: str) -> dict[str, Any]:
-        """Disarm, flush and report: ``covered_tokens``, ``complete``, ``problems``. Harmless when nothing is armed."""
+        """Disarm, flush and report: ``coverage`` by seam and ``problems``, of this rank. Harmless when nothing is armed."""
         armed, self._armed = self._armed, None
         if armed is None or armed.id != id:
             self._armed = armed
-            return {"covered_tokens": 0, "complete": False, "problems": [f"capture {id} is not armed"]}
+            return {"coverage": {}, "problems": [f"capture {id} is not armed"]}
         return armed.end()
 
 

@@ -5,11 +5,11 @@ Imports nothing from them. Index letters everywhere: ``t`` token, ``l`` layer, `
 """
 
 from .adapters import AdapterInfo, AdapterSupport
-from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureJob, CaptureManifest
+from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureCost, CaptureJob, CaptureManifest
 from .framing import DEFAULT_EFFORT, EFFORTS, MAX_EFFORT, FramingIds
 from .images import DEFAULT_IMAGE_RULE, ImageRule, PatchGrid
 from .info import API_VERSION, Architecture, EngineInfo, Limits, Seam
-from .plans import SEAMS, AttentionPlan, CapturePlan
+from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan, TokenRange
 from .rendered import Media, Rendered, context_id
 from .replies import (
     Done,
@@ -25,6 +25,7 @@ from .replies import (
     ToolCall,
     Usage,
 )
+from .span_json import span_from_json, span_to_json
 from .spans import (
     AUDIO_TOKENS_PER_S,
     AudioPlace,
@@ -39,11 +40,12 @@ from .spans import (
 )  # fmt: skip
 
 __all__ = [
-    "API_VERSION", "AUDIO_TOKENS_PER_S", "AdapterInfo", "AdapterSupport",
-    "Architecture", "ArrayEntry", "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT",
-    "CaptureJob", "CaptureManifest", "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "EFFORTS", "EngineInfo",
-    "Event", "FinishReason", "FramingIds", "ImagePlace", "ImageRule", "Limits", "Locator", "MAX_EFFORT", "Media", "Modality",
-    "PatchGrid", "PrefillProgress", "Reasoning", "Rendered", "Reply", "SEAMS", "Sampling", "Seam", "Span", "Text",
-    "TextPlace", "Timings", "TokenLogprob", "ToolCall", "Usage", "check_partition", "context_id", "span_at",
+    "ADDITIONS", "API_VERSION", "AUDIO_TOKENS_PER_S", "AdapterInfo", "AdapterSupport", "Architecture", "ArrayEntry",
+    "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT", "CaptureCost", "CaptureJob", "CaptureManifest", "CapturePlan",
+    "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "EFFORTS", "EngineInfo", "Event", "FinishReason", "FramingIds",
+    "ImagePlace", "ImageRule", "Limits", "Locator", "MAX_EFFORT", "Media", "Modality", "PatchGrid", "PrefillProgress",
+    "Reasoning", "Rendered", "Reply", "ResidualPlan", "RoutingPlan", "SEAMS", "SITES", "Sampling", "SconvPlan", "Seam", "Span",
+    "Text", "TextPlace", "Timings", "TokenLogprob", "TokenRange", "ToolCall", "Usage", "check_partition", "context_id",
+    "span_at", "span_from_json", "span_to_json",
     "tokens_by_modality",
 ]  # fmt: skip

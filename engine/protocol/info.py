@@ -29,17 +29,37 @@ class Limits(BaseModel):
 
 
 class Seam(BaseModel):
-    """Whether a seam can fire in the running mode, and why not."""
+    """Whether a seam can fire in the running mode, and why not.
+
+    Attributes
+    ----------
+    modes : dict of str to str
+        What holds in each mode an engine can run in: ``cpu``, ``gpu-eager``, ``gpu-graphs``.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     fires: bool
     reason: str | None = None
+    modes: dict[str, str] = {}
 
 
 class Architecture(BaseModel):
-    """Sizes a capture or a figure needs to know."""
+    """Sizes a capture or a figure needs to know; 0 where an engine does not tell.
+
+    Attributes
+    ----------
+    heads : int
+        Query heads of a layer, all ranks together; `kv_heads` of a global and `local_kv_heads` of a local layer.
+    window, extent : int
+        Keys a local layer sees; distance up to which a global layer has a relative bias. Tokens.
+    profiles : int
+        Distance profiles in a layer's bank (`r`).
+    conv_taps : int
+    draft_layers : int
+        Draft heads that run.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,6 +71,15 @@ class Architecture(BaseModel):
     sinks: int
     hidden: int
     vocabulary: int
+    heads: int = 0
+    kv_heads: int = 0
+    local_kv_heads: int = 0
+    head_dim: int = 0
+    window: int = 0
+    extent: int = 0
+    profiles: int = 0
+    conv_taps: int = 0
+    draft_layers: int = 0
 
 
 class EngineInfo(BaseModel):
@@ -67,6 +96,8 @@ class EngineInfo(BaseModel):
     memory : dict
         As vLLM counts it: ``weights_bytes`` and ``cache_bytes`` of each rank, ``cache_blocks``, ``cache_tokens`` (of one request at
         the longest context) and ``cache_requests`` (at that context, a fraction).
+    mode : {"cpu", "gpu-eager", "gpu-graphs", ""}
+        How it computes; decides which seams fire.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,6 +114,7 @@ class EngineInfo(BaseModel):
     upscale_cap_px: int = DEFAULT_IMAGE_RULE.cap_px
     patch_px: int = DEFAULT_IMAGE_RULE.patch_px
     architecture: Architecture | None = None
+    mode: str = ""
     seams: tuple[Seam, ...] = ()
     adapters: AdapterSupport = AdapterSupport()
     versions: dict[str, str] = {}

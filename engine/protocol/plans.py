@@ -1,60 +1,364 @@
-"""What to record: capture plans.
+"""What to record: capture plans, and how they select layers, heads and tokens.
 
-Plans are data, checked when made and again by the engine that is to fulfil them: a seam that cannot fire there refuses the plan
-before anything runs (``info.seams``). A capture is one forced prefill of the rendered ids under its own cache salt, so every
-token is computed and `t` is the absolute position.
+Plans are data, checked when made, resolved against a context by the client (:meth:`CapturePlan.resolve`), and checked again by the
+engine that is to fulfil them: a seam that cannot fire there refuses the plan before anything runs (``info.seams``).
+
+**Semantics.** A capture of a context is one prefill of its rendered ids; a capture of a reply, of its prompt and reply ids. `t` is
+the absolute position in either. Only computed tokens can be seen, so the prefix cache is read up to the first token that a plan
+selects and not beyond: a plan over all tokens computes all of them anew, one over the last token computes little. Attention rows
+need no more than their query tokens computed, whatever they look back at: keys come from the cache.
+
+>>> plan = CapturePlan(routing=True, attention=AttentionPlan(queries=(90, 95)))
+>>> plan.seams()
+('routing', 'attention')
+>>> plan.first_token(100)                      # routing selects all tokens
+0
+>>> CapturePlan(attention=AttentionPlan(queries=(90, 95))).first_token(100)
+90
+>>> CapturePlan(residual=ResidualPlan(tokens="last", lens=5)).resolve(100).first_token(100)
+99
+>>> CapturePlan(routing=RoutingPlan(tokens="reply")).resolve(100, reply_tokens=20).routing.tokens
+(TokenRange(start=80, stop=100),)
+>>> CapturePlan(routing=RoutingPlan(tokens="reply")).resolve(100)
+Traceback (most recent call last):
+engine.errors.CaptureRefused: tokens "reply" need a reply: capture(reply) has one, a context has none
+>>> CapturePlan(sconv=SconvPlan(tokens=(7, 200))).resolve(100)
+Traceback (most recent call last):
+engine.errors.CaptureRefused: sconv selects token 200; there are tokens 0 to 99
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from ..errors import CaptureRefused
+
+SEAMS = ("routing", "sconv", "attention", "residual", "drafts")
+"""Every seam a plan can name."""
+
+SITES = ("k", "v", "attention", "mlp")
+"""The short convolutions of a layer: on keys, on values, on what attention adds to the stream, on what the MLP adds."""
+
+ADDITIONS = ("attention", "mlp")
+"""Where the residual stream is seen in a layer: after the attention's addition, and after the MLP's."""
+
+MAX_LENS = 64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TokenRange:
+    """Tokens `start` (included) to `stop` (excluded)."""
+
+    start: int
+    stop: int
+
+
+Tokens = Literal["all", "last", "reply"] | Sequence[Any]
+"""``"all"``, ``"last"``, ``"reply"`` (needs a capture of one), or positions, ranges and spans, alone or in a tuple."""
+
+Layers = Literal["all", "global", "local"] | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingPlan:
+    """Expert ids, their weights and the sinks' weights.
+
+    Attributes
+    ----------
+    layers : {"all", "global", "local"} or tuple of int
+        Of the MoE layers.
+    tokens : Tokens
+    logits : bool
+        Also the router's raw logits of every expert and sink: 4 bytes each.
+    """
+
+    layers: Any = "all"
+    tokens: Any = "all"
+    logits: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SconvPlan:
+    """Short convolutions.
+
+    Attributes
+    ----------
+    layers, tokens
+    sites : tuple of {"k", "v", "attention", "mlp"}
+    keep : {"norms", "taps", "channels"}
+        ``norms``: input and convolved term, their ratio and cosine. ``taps``: also what each tap contributes. ``channels``: also
+        input and term of every channel, which is large.
+    """
+
+    layers: Any = "all"
+    tokens: Any = "all"
+    sites: tuple[str, ...] = SITES
+    keep: Literal["norms", "taps", "channels"] = "taps"
+
+    def __post_init__(self) -> None:
+        _check(self)
+        _one_of(self, "keep", ("norms", "taps", "channels"))
+        object.__setattr__(self, "sites", tuple(self.sites))
+        if not self.sites or set(self.sites) - set(SITES):
+            raise ValueError(f"sites is {self.sites!r}: it takes some of {', '.join(SITES)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionPlan:
-    """Which attention rows to record.
+    """Attention rows: for chosen query tokens, over all keys they can see.
 
     Attributes
     ----------
-    queries : {"last", "reply"} or tuple of int
-        Query tokens.
+    queries : Tokens
+        Query tokens, ``"last"`` by default.
     layers : {"all", "global", "local"} or tuple of int
+    heads : "all" or tuple of int
     keep : {"pooled", "topk", "whole"}
+        Summed over spans and over equal buckets; the keys with the largest weights; or every key.
+    buckets : int
+        For ``pooled``: how many buckets the context is cut into, 1 to 4096.
+    top : int
+        For ``topk``: keys per row, 1 to 1024.
+    profiles : bool
+        Also each query's relative bias by distance, as mixed from the layer's bank.
     """
 
-    queries: Literal["last", "reply"] | tuple[int, ...] = "last"
-    layers: Literal["all", "global", "local"] | tuple[int, ...] = "global"
+    queries: Any = "last"
+    layers: Any = "global"
+    heads: Any = "all"
     keep: Literal["pooled", "topk", "whole"] = "pooled"
+    buckets: int = 512
+    top: int = 16
+    profiles: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+        _one_of(self, "keep", ("pooled", "topk", "whole"))
+        for name, most in (("buckets", 4096), ("top", 1024)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: it takes 1 to {most}")
+
+    @property
+    def tokens(self) -> Any:
+        """The query tokens."""
+        return self.queries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidualPlan:
+    """The residual stream.
+
+    Attributes
+    ----------
+    layers, tokens
+    keep : {"norms", "vectors"}
+    lens : int
+        So many likeliest next tokens after each chosen layer, by the model's own final norm, scaling and head; 0 for none, up to
+        64. It costs one pass of the head per token and layer.
+    """
+
+    layers: Any = "all"
+    tokens: Any = "all"
+    keep: Literal["norms", "vectors"] = "norms"
+    lens: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self)
+        _one_of(self, "keep", ("norms", "vectors"))
+        if not 0 <= self.lens <= MAX_LENS:
+            raise ValueError(f"lens is {self.lens!r}: it takes 0 to {MAX_LENS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlan:
-    """What one capture records.
+    """What one capture records; ``True`` for a seam stands for its plan's defaults.
 
     Attributes
     ----------
-    routing : bool
-        Expert ids, their weights and the sinks' weights, for every token and MoE layer.
-    sconv, residual : bool
+    routing : RoutingPlan or None
+    sconv : SconvPlan or None
     attention : AttentionPlan or None
+    residual : ResidualPlan or None
+    drafts : bool
+        What each draft head proposes for the tokens of a reply, with its probability, and whether it was accepted.
     """
 
-    routing: bool = False
-    sconv: bool = False
-    attention: AttentionPlan | None = None
-    residual: bool = False
+    routing: Any = None
+    sconv: Any = None
+    attention: Any = None
+    residual: Any = None
+    drafts: bool = False
+
+    def __post_init__(self) -> None:
+        for name, kind in PLANS.items():
+            given = getattr(self, name)
+            value = kind() if given is True else None if given is False else given
+            if isinstance(value, dict):
+                value = kind(**value)
+            if value is not None and not isinstance(value, kind):
+                raise ValueError(f"{name} is {given!r}: it takes True, or a {kind.__name__}")
+            object.__setattr__(self, name, value)
+        if not self.seams():
+            raise ValueError("an empty CapturePlan records nothing: set at least one of routing, sconv, attention, residual")
 
     def seams(self) -> tuple[str, ...]:
         """Names of the seams this plan needs, in the order of :data:`SEAMS`."""
-        wanted = {"routing": self.routing, "sconv": self.sconv, "attention": self.attention is not None,
-                  "residual": self.residual}  # fmt: skip
-        return tuple(name for name in SEAMS if wanted[name])
+        return tuple(name for name in SEAMS if getattr(self, name))
 
-    def __post_init__(self) -> None:
-        if not (self.routing or self.sconv or self.attention or self.residual):
-            raise ValueError("an empty CapturePlan records nothing: set at least one of routing, sconv, attention, residual")
+    def resolve(self, tokens: int, *, reply_tokens: int = 0) -> CapturePlan:
+        """The same plan with its token selectors as ranges of a context of so many tokens, the last `reply_tokens` a reply's.
+
+        Raises
+        ------
+        CaptureRefused
+            A token outside the context, or ``"reply"`` without one.
+        """
+        changed: dict[str, Any] = {}
+        for name in PLANS:
+            if (plan := getattr(self, name)) is not None:
+                ranges = token_ranges(plan.tokens, tokens, reply_tokens=reply_tokens, what=name)
+                changed[name] = replace(plan, **{"queries" if name == "attention" else "tokens": ranges})
+        return replace(self, **changed)
+
+    def first_token(self, tokens: int) -> int:
+        """The first token that must be computed: the prefix cache may serve those before it."""
+        firsts = [
+            token_ranges(plan.tokens, tokens, what=name)[0].start for name in PLANS if (plan := getattr(self, name)) is not None
+        ]
+        return min(firsts, default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; what is not recorded is left out."""
+        values: dict[str, Any] = {}
+        for name in self.seams():
+            value = getattr(self, name)
+            values[name] = value if value is True else _plain(asdict(value))
+        return values
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> CapturePlan:
+        """The plan that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ValueError, TypeError
+            An unknown field or value.
+        """
+        given = dict(values)
+        for name, kind in PLANS.items():
+            inner = given.get(name)
+            if isinstance(inner, dict):
+                known = {item.name for item in fields(kind)}
+                if unknown := set(inner) - known:
+                    raise ValueError(f"{name} has no {sorted(unknown)}: it has {', '.join(sorted(known))}")
+                given[name] = kind(**{key: _selector(value) for key, value in inner.items()})
+        return cls(**given)
 
 
-SEAMS = ("routing", "sconv", "attention", "residual")
-"""Every seam a plan can name."""
+PLANS: dict[str, Any] = {"routing": RoutingPlan, "sconv": SconvPlan, "attention": AttentionPlan, "residual": ResidualPlan}
+"""The plan of each seam that has one."""
+
+
+def token_ranges(selector: Any, tokens: int, *, reply_tokens: int = 0, what: str = "tokens") -> tuple[TokenRange, ...]:
+    """A token selector as sorted ranges that do not touch.
+
+    Parameters
+    ----------
+    selector : Tokens
+    tokens, reply_tokens : int
+        Length of the context, and how many of its last tokens are the reply's.
+
+    Raises
+    ------
+    CaptureRefused
+        Nothing selected, a token outside, or ``"reply"`` without one.
+
+    Examples
+    --------
+    >>> token_ranges((3, 4, range(8, 10)), 10)
+    (TokenRange(start=3, stop=5), TokenRange(start=8, stop=10))
+    """
+    if isinstance(selector, str):
+        if selector == "reply" and not reply_tokens:
+            raise CaptureRefused('tokens "reply" need a reply: capture(reply) has one, a context has none')
+        starts = {"all": 0, "last": tokens - 1, "reply": tokens - reply_tokens}
+        return (TokenRange(starts[selector], tokens),)
+    pieces = sorted(_pieces(selector))
+    found: list[TokenRange] = []
+    for start, stop in pieces:
+        if start < 0 or stop > tokens:
+            raise CaptureRefused(
+                f"{what} selects token {start if start < 0 else max(start, stop - 1)}; there are tokens 0 to {tokens - 1}",
+                tokens=tokens,
+            )
+        if found and start <= found[-1].stop:
+            found[-1] = TokenRange(found[-1].start, max(stop, found[-1].stop))
+        elif stop > start:
+            found.append(TokenRange(start, stop))
+    if not found:
+        raise CaptureRefused(f"{what} selects no token")
+    return tuple(found)
+
+
+def _pieces(selector: Any) -> list[tuple[int, int]]:
+    if isinstance(selector, int):
+        return [(selector, selector + 1)]
+    if isinstance(selector, range):
+        if selector.step != 1:
+            return [(t, t + 1) for t in selector]
+        return [(selector.start, selector.stop)]
+    if hasattr(selector, "start") and hasattr(selector, "stop"):
+        return [(int(selector.start or 0), int(selector.stop))]
+    return [piece for item in selector for piece in _pieces(item)]
+
+
+def _check(plan: Any) -> None:
+    """Selectors in their one form: words, or tuples."""
+    for name in ("tokens", "queries", "layers", "heads"):
+        if name not in plan.__slots__:
+            continue
+        value = getattr(plan, name)
+        words = {"layers": ("all", "global", "local"), "heads": ("all",)}.get(name, ("all", "last", "reply"))
+        if isinstance(value, str):
+            if value not in words:
+                raise ValueError(f"{name} is {value!r}: it takes {', '.join(map(repr, words))}, or numbers")
+            continue
+        if name in ("layers", "heads"):
+            numbers = (value,) if isinstance(value, int) else tuple(value)
+            if not numbers or not all(isinstance(item, int) and item >= 0 for item in numbers):
+                raise ValueError(f"{name} is {value!r}: it takes {', '.join(map(repr, words))}, or numbers from 0")
+            object.__setattr__(plan, name, tuple(sorted(set(numbers))))
+            continue
+        try:
+            pieces = _pieces(value)
+        except TypeError:
+            raise ValueError(f"{name} is {value!r}: it takes {', '.join(map(repr, words))}, positions, ranges or spans") from None
+        object.__setattr__(plan, name, tuple(TokenRange(start, stop) for start, stop in pieces))
+
+
+def _one_of(plan: Any, name: str, words: tuple[str, ...]) -> None:
+    if getattr(plan, name) not in words:
+        raise ValueError(f"{name} is {getattr(plan, name)!r}: it takes {', '.join(map(repr, words))}")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Ranges as pairs."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [[item["start"], item["stop"]] if isinstance(item, dict) else item for item in value]
+        return value
+
+    return {key: one(value) for key, value in values.items()}
+
+
+def _selector(value: Any) -> Any:
+    """Pairs as ranges."""
+    if not isinstance(value, list):
+        return value
+    return tuple(TokenRange(*item) if isinstance(item, list) and len(item) == 2 else item for item in value)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import BadRequest
 from .images import ImageRule
-from .plans import AttentionPlan, CapturePlan
+from .plans import CapturePlan
 from .rendered import Media, Rendered
 from .replies import (
     Done,
@@ -36,6 +36,8 @@ from .replies import (
     ToolCall,
     Usage,
 )  # fmt: skip
+from .span_json import span_from_json
+from .spans import Span
 
 MAGIC = b"IWC1"
 _LENGTH = struct.Struct("<I")
@@ -145,12 +147,38 @@ class GenerateBody(BaseModel):
 
 
 class CaptureBody(BaseModel):
-    """Body of ``POST /workbench/captures``: the plan's fields beside the context."""
+    """Body of ``POST /workbench/captures``: a plan for a context.
+
+    Attributes
+    ----------
+    spans : list of dict
+        The context's spans (:func:`~engine.protocol.span_to_json`): attention is summed over them, and they stay with the capture.
+    reply_tokens : int
+        How many of the last tokens are a reply's: what ``"reply"`` selects.
+    recompute : bool
+        However many tokens it takes.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     context: str
     plan: dict[str, Any]
+    spans: list[dict[str, Any]] = []
+    reply_tokens: int = Field(default=0, ge=0)
+    recompute: bool = False
+
+    def span_items(self) -> tuple[Span, ...]:
+        """The spans.
+
+        Raises
+        ------
+        BadRequest
+            Not spans.
+        """
+        try:
+            return tuple(span_from_json(item) for item in self.spans)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise BadRequest(f"not spans: {problem!r}") from problem
 
     def capture_plan(self) -> CapturePlan:
         """The plan.
@@ -161,10 +189,7 @@ class CaptureBody(BaseModel):
             An unknown field, or a plan that records nothing.
         """
         try:
-            fields = dict(self.plan)
-            if fields.get("attention") is not None:
-                fields["attention"] = AttentionPlan(**fields["attention"])
-            return CapturePlan(**fields)
+            return CapturePlan.from_json(self.plan)
         except (TypeError, ValueError) as problem:
             raise BadRequest(f"not a capture plan: {problem}") from problem
 

@@ -34,7 +34,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "tp2": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
 }
 ALL = ["text", "image", "audio", "splits", "prefixes", "together", "sampled", "constrained", "capture"]
-SCENARIOS = {"base": ALL, "tp2": ["text", "image", "together"]}
+SCENARIOS = {"base": ALL, "tp2": ["text", "image", "together", "capture"]}
 OTHERWISE = ["text", "splits", "prefixes", "together"]
 
 

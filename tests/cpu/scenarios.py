@@ -166,18 +166,70 @@ def constrained(bench: Bench) -> Any:
     }
 
 
-def capture(bench: Bench) -> Any:
-    """Routing of one request among two others, its prompt split over steps."""
-    prompt, tokens = text_ids(90, 10), 90
-    spec = {"id": "c1", "request_id": "capture-1", "folder": str(bench.folder), "tokens": tokens, "seams": ["routing"]}
-    bench.split(17)
+EVERYTHING = {
+    "routing": {"logits": True}, "sconv": {"keep": "channels"},
+    "attention": {"queries": [[3, 5], [60, 62], [89, 90]], "layers": "all", "keep": "whole", "profiles": True},
+    "residual": {"keep": "vectors", "lens": 5},
+}  # fmt: skip
+"""Every seam, all there is to see of a prompt of 90 tokens."""
+
+
+def record(
+    bench: Bench, name: str, prompt: Any, tokens: int, plan: dict[str, Any], *, edges: list[int] | None = None,
+    salt: str | None = None, others: list[Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Capture one request, among others; the arrays are in the folder of that name."""
+    from engine.kernel.prefix_cap import ARGUMENT
+    from engine.protocol import CapturePlan
+
+    folder, resolved = bench.folder / name, CapturePlan.from_json(plan).resolve(tokens)
+    folder.mkdir()
+    spec = {
+        "id": name, "request_id": name, "folder": str(folder), "tokens": tokens, "plan": resolved.to_json(), "edges": edges or [0],
+    }  # fmt: skip
     (layout, *_) = bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
-    bench.run([text_ids(40, 11), prompt, text_ids(55, 12)], names=["other-1", "capture-1", "other-2"])
-    (ended, *_) = bench.llm.collective_rpc("workbench_capture_end", args=("c1",))
+    prompts = [prompt, *(others or [])]
+    names, salts = (
+        [name, *(f"beside-{name}-{i}" for i in range(len(prompts) - 1))],
+        [salt or name, *map(str, range(len(prompts) - 1))],
+    )
+    first = resolved.first_token(tokens)
+    outputs = bench.run(prompts, names=names, salts=salts, max_tokens=1, extra_args={ARGUMENT: first})
+    ended = bench.llm.collective_rpc("workbench_capture_end", args=(name,))
+    return {"layout": layout, "ended": ended, "output": said(outputs[0]), "steps": bench.steps, "folder": name}
+
+
+def capture(bench: Bench) -> Any:
+    """Everything of one request among two others, its prompt split over steps; and with media; and over a cached prefix."""
+    from engine.kernel import prefix_cap
+
+    prefix_cap.install()
+    prompt, tokens = text_ids(90, 10), 90
+    bench.split(17)
+    split = record(bench, "split", prompt, tokens, EVERYTHING, others=[text_ids(40, 11), text_ids(55, 12)])
     bench.split(0)
     (model, *_) = bench.llm.collective_rpc("workbench_model")
-    after = said(bench.run([prompt])[0])
-    return {"prompt": prompt, "layout": layout, "ended": ended, "model": model, "after": after, "steps": bench.steps}
+    found = {"prompt": prompt, "split": split, "model": model, "after": said(bench.run([prompt])[0])}
+    plain = {"routing": {}, "sconv": {}, "residual": {}, "attention": {"keep": "whole"}}
+    if bench.llm.llm_engine.vllm_config.parallel_config.tensor_parallel_size == 1:
+        ids = [200_000, 200_005, 200_010, *text_ids(9, 2)]
+        prompt = {"prompt_token_ids": ids, "multi_modal_data": {"image": picture()}}
+        found["image"] = record(bench, "image", prompt, 27, plain)
+        ids = [200_000, 200_020, 200_043, 200_010, *text_ids(9, 3)]
+        prompt = {"prompt_token_ids": ids, "multi_modal_data": {"audio": (recording(), 16_000)}}
+        found["audio"] = record(bench, "audio", prompt, 25, plain)
+    long = text_ids(1200, 13)
+    bench.run([long], salts=["warm"], max_tokens=1)
+    ask = {"queries": [[1190, 1192], [1199, 1200]], "layers": "all"}
+    tail = {"tokens": [[1185, 1200]]}
+    hit = {"attention": {**ask, "keep": "whole"}, "routing": tail, "sconv": {**tail, "keep": "taps"}, "residual": tail}
+    found["long"] = long
+    found["hit"] = record(bench, "hit", long, 1200, hit, salt="warm")
+    pooled, edges = {**ask, "keep": "pooled", "buckets": 7}, [0, 3, 500, 501, 1195]
+    found["pooled"] = record(bench, "pooled", long, 1200, {"attention": pooled}, edges=edges, salt="warm")
+    top = {**ask, "keep": "topk", "top": 8, "heads": [1, 2]}
+    found["topk"] = record(bench, "topk", long, 1200, {"attention": top}, salt="warm")
+    return found
 
 
 SCENARIOS: dict[str, Callable[[Bench], Any]] = {

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import io
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 
 from engine.errors import CaptureRefused
-from engine.protocol import CaptureJob, CapturePlan
-from workbench import Context
+from engine.protocol import AttentionPlan, CaptureJob, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
+from workbench import Capture, Context
 
 pytestmark = pytest.mark.engine
 
@@ -64,6 +65,8 @@ def test_a_capture_covers_every_token_although_the_prefix_was_cached(eng, http: 
         answer = http.get(f"/workbench/captures/{name}/arrays/{array}", params={"start": 2, "stop": 5})
         rows = np.load(io.BytesIO(answer.content), allow_pickle=False)
         assert (rows.shape, rows.dtype) == ((3, *entry.shape[1:]), np.dtype(entry.dtype))
+        answer = http.get(f"/workbench/captures/{name}/arrays/{array}", params={"start": 2, "stop": 5, "index": "1:3,0:1"})
+        assert np.array_equal(np.load(io.BytesIO(answer.content), allow_pickle=False), rows[:, 1:3, 0:1])
     assert http.delete(f"/workbench/captures/{name}").json()["state"] == "cancelled"
     assert http.get(f"/workbench/captures/{name}/arrays/routing.expert").status_code == 400
 
@@ -86,8 +89,16 @@ def test_the_client_builds_a_capture_of_a_context_and_of_a_reply(eng, context: C
 
 
 def test_a_plan_that_cannot_be_fulfilled_is_refused_before_anything_runs(eng, http: httpx.Client, context: Context) -> None:
-    with pytest.raises(CaptureRefused, match="residual"):
-        eng.capture(context, CapturePlan(residual=True))
+    with pytest.raises(CaptureRefused, match="drafts"):
+        eng.capture(context, CapturePlan(drafts=True))
+    for plan, words in (
+        (CapturePlan(routing=RoutingPlan(layers=(0,))), "layer 0 has no routing: layers 1"),
+        (CapturePlan(attention=AttentionPlan(heads=(99,))), "there is no head 99"),
+        (CapturePlan(sconv=SconvPlan(tokens=(10**6,))), "there are tokens 0 to"),
+        (CapturePlan(attention=AttentionPlan(queries="reply")), "need a reply"),
+    ):
+        with pytest.raises(CaptureRefused, match=words):
+            eng.capture(context, plan)
     for plan in ({}, {"routing": False}, {"colour": True}, {"attention": {"queries": "all of them", "rows": 1}}):
         answer = http.post("/workbench/captures", json={"context": context.render(eng).id, "plan": plan})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad-request")
@@ -121,3 +132,78 @@ def test_cancelling_a_capture_in_the_client_ends_it_in_the_engine(eng, http: htt
     small = Context()
     small.ask("Still there?")
     assert eng.capture(small, CapturePlan(routing=True)).routing.sizes["t"] == len(small.render(eng))
+
+
+def test_the_cost_is_told_before_and_is_what_was_written(eng, http: httpx.Client, context: Context) -> None:
+    plan = CapturePlan(
+        routing=RoutingPlan(logits=True), sconv=True, residual=ResidualPlan(tokens="last", lens=3),
+        attention=AttentionPlan(queries="last", layers="all", profiles=True),
+    )  # fmt: skip
+    cost = eng.capture_cost(context, plan)
+    run = eng.start_capture(context, plan)
+    assert run.cost is not None
+    assert run.cost.disk_bytes == cost.disk_bytes
+    job = wait(http, run.job.id)
+    assert job.manifest is not None
+    sizes = [Path(job.folder, f"{name}.npy").stat().st_size for name in job.manifest.arrays]
+    # Every file has a header of at most 128 bytes before its values.
+    assert cost.disk_bytes <= sum(sizes) <= cost.disk_bytes + 128 * len(sizes)
+    assert (cost.tokens, cost.compute_tokens) == (job.total_tokens, job.total_tokens)
+    assert eng.capture_cost(context, CapturePlan(attention=True)).compute_tokens == 1
+    assert job.manifest.coverage == {
+        "routing": (cost.tokens, cost.tokens), "sconv": (cost.tokens, cost.tokens), "attention": (6, 6), "residual": (1, 1),
+    }  # fmt: skip
+    capture = run.result()
+    assert capture.complete
+    assert set(capture.seams) == {"routing", "sconv", "attention", "residual"}
+    # One line each, over what an engine wrote.
+    assert capture.lens().data.sizes == {"l": 6, "k": 3}
+    np.testing.assert_allclose(capture.attention_by("part")["weight"].sum("group"), 1, atol=1e-5)
+    np.testing.assert_allclose(capture.sconv_taps()["share"].sum("tap"), 1, atol=1e-4)
+    assert capture.bias_share().data.sizes == {"l": 6, "h": 4}
+    assert "profile" in capture.distance_profiles(len(capture) - 1).data
+
+
+def test_a_plan_that_is_too_large_is_refused_with_a_smaller_one(eng) -> None:
+    context = Context()
+    context.add_text("A long text. " * 3_000)
+    context.ask("x")
+    plan = CapturePlan(attention=AttentionPlan(queries="all", layers="all", keep="whole"))
+    with pytest.raises(CaptureRefused, match=r"bytes.*AttentionPlan\(keep=.topk.\) needs"):
+        eng.capture(context, plan)
+
+
+def test_a_cancelled_capture_keeps_what_was_written_and_says_that_it_is_partial(eng, http: httpx.Client) -> None:
+    context = Context()
+    context.add_text("A long text. " * 20_000)
+    context.ask("y")
+    run = eng.start_capture(context, CapturePlan(routing=True, sconv=True))
+    deadline = time.monotonic() + 120
+    while run.refresh().done_tokens < 4_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    # Its folder opens alone, as it would had the engine died just now.
+    left = Capture.load(run.job.folder)
+    assert not left.complete
+    capture = run.cancel()
+    assert capture is not None
+    assert not capture.complete
+    assert 0 < capture.manifest.covered_tokens < len(capture)
+    assert left.manifest.covered_tokens <= capture.manifest.covered_tokens
+    once, asked = capture.manifest.coverage["routing"]
+    written = capture.routing["weight"].sum(("k", "l")).values > 0
+    assert (int(written.sum()), len(written)) == (once, asked)
+    assert written[:once].all()
+    assert "PARTIAL" in repr(capture)
+    assert http.get(f"/workbench/captures/{run.job.id}").status_code == 400
+
+
+def test_attention_of_a_reply_looks_back_over_its_cached_prompt(eng, context: Context) -> None:
+    reply = eng.generate(context, max_tokens=4, temperature=0)
+    capture = eng.capture(reply, CapturePlan(attention=AttentionPlan(queries="reply", layers="all", keep="whole")))
+    prompt = len(context.render(eng))
+    assert capture.attention["q"].values.tolist() == list(range(prompt, prompt + len(reply.token_ids)))
+    np.testing.assert_allclose(capture.attention["weight"].sum("t"), 1, atol=1e-5)
+    again = eng.capture(reply, CapturePlan(routing=True, attention=AttentionPlan(queries="reply", layers="all", keep="whole")))
+    # Prefix hit and miss: the same rows, but for float32 sums in another order.
+    np.testing.assert_allclose(again.attention["weight"], capture.attention["weight"], atol=1e-5)

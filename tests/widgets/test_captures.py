@@ -98,3 +98,23 @@ def test_reprs_name_what_matters():
     assert "routing (5 l × 2 k × 2 s)" in repr(partial)
     assert "partial" in partial._repr_html_()
     assert "\n" not in repr(partial)
+
+
+def test_the_overview_is_saved_and_opens_as_it_was_without_a_walk(tmp_path, monkeypatch):
+    from workbench import routing_windows
+    from workbench.routing_windows import RoutingWindows
+
+    cap = capture(rendered(repeat=40), missing=slice(5, 9))
+    made = RoutingWindows.of(cap)
+    again = Capture.load(cap.save(tmp_path / "run.zarr"))
+    monkeypatch.setattr(routing_windows.RoutingWindows, "_pass", lambda self: pytest.fail("walked again"))
+    opened = RoutingWindows.of(again)
+    assert opened.limits == made.limits
+    for metric in ("entropy", "sink"):
+        for stat in ("mean", "max"):
+            one, other = (windows.strip(metric, 0, len(cap), 100, stat=stat) for windows in (opened, made))
+            np.testing.assert_array_equal(one.values, other.values)
+            assert (one.start, one.width_tokens) == (other.start, other.width_tokens)
+    assert opened.load().identical(made.load())
+    one, other = (windows.strip("expert", 3, 90, 40, layer=2, expert=5).values for windows in (opened, made))
+    np.testing.assert_array_equal(one, other)

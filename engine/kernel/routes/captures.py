@@ -12,8 +12,9 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from ...errors import BadRequest
-from ...protocol import CaptureJob
+from ...protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Span, check_partition
 from ...protocol.wire import CaptureBody
+from ..contexts import StoredContext
 from ..dependencies import State
 from .route import router
 
@@ -25,21 +26,33 @@ MAX_SLICE_BYTES = 64 << 20
 @routes.post("/captures", status_code=202)
 async def start(body: CaptureBody, state: State) -> CaptureJob:
     """Queue a capture of a stored context; one runs at a time. A plan that cannot be fulfilled is refused here."""
-    plan = body.capture_plan()
-    context = await asyncio.to_thread(state.contexts.get, body.context)
-    return state.jobs.start(state, context, plan)
+    context, plan = await _resolved(body, state)
+    return state.jobs.start(state, context, plan, _spans(body, context), recompute=body.recompute)
+
+
+@routes.post("/captures/cost")
+async def cost(body: CaptureBody, state: State) -> CaptureCost:
+    """What such a capture would cost; nothing runs."""
+    context, plan = await _resolved(body, state)
+    return state.jobs.cost(state, context, plan, spans=len(body.spans))
 
 
 @routes.get("/captures/{name}")
 async def get(name: str, state: State) -> CaptureJob:
-    """State, progress and, when done, the manifest."""
+    """State, progress and, when it has ended, the manifest of what was written."""
     return state.jobs.get(name)
 
 
-@routes.delete("/captures/{name}")
+@routes.post("/captures/{name}/cancel")
 async def cancel(name: str, state: State) -> CaptureJob:
-    """Cancel a capture or remove a finished one."""
+    """End a capture; what it wrote can be read, and says that it is partial."""
     return await state.jobs.cancel(name)
+
+
+@routes.delete("/captures/{name}")
+async def remove(name: str, state: State) -> CaptureJob:
+    """Cancel a capture and remove what it wrote."""
+    return await state.jobs.remove(name)
 
 
 @routes.get("/captures/{name}/arrays/{array}")
@@ -49,20 +62,58 @@ async def rows(
     state: State,
     start: Annotated[int, Query(ge=0)] = 0,
     stop: Annotated[int | None, Query(ge=0)] = None,
+    index: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Rows `start` to `stop` along `t` as a ``.npy`` file, at most 64 MiB at a time."""
+    """A slice as a ``.npy`` file, at most 64 MiB at a time.
+
+    `start` and `stop` are along the first dimension; `index` has a slice ``start:stop`` for each of the following, by commas.
+    """
     path, entry = state.jobs.array(name, array)
     last = entry.shape[0] if stop is None else min(stop, entry.shape[0])
     if start > last:
         raise BadRequest(f"rows {start} to {stop} of {array}, which has {entry.shape[0]}")
-    row_bytes = int(np.dtype(entry.dtype).itemsize * np.prod(entry.shape[1:], dtype=np.int64))
-    if (last - start) * row_bytes > MAX_SLICE_BYTES:
-        most = MAX_SLICE_BYTES // row_bytes
+    where = (slice(start, last), *_slices(index, entry, array))
+    size = int(np.dtype(entry.dtype).itemsize * np.prod([part.stop - part.start for part in where], dtype=np.int64))
+    if size > MAX_SLICE_BYTES:
+        most = max(1, (last - start) * MAX_SLICE_BYTES // size)
         raise BadRequest(f"{last - start:,} rows of {array} are over 64 MiB: ask for at most {most:,}", rows=most)
-    return Response(await asyncio.to_thread(_slice, path, start, last), media_type="application/octet-stream")
+    return Response(await asyncio.to_thread(_slice, path, where), media_type="application/octet-stream")
 
 
-def _slice(path: Path, start: int, stop: int) -> bytes:
+async def _resolved(body: CaptureBody, state: State) -> tuple[StoredContext, CapturePlan]:
+    plan = body.capture_plan()
+    context = await asyncio.to_thread(state.contexts.get, body.context)
+    return context, plan.resolve(len(context), reply_tokens=min(body.reply_tokens, len(context)))
+
+
+def _spans(body: CaptureBody, context: StoredContext) -> tuple[Span, ...]:
+    spans = body.span_items()
+    try:
+        if spans:
+            check_partition(spans, len(context))
+    except ValueError as problem:
+        raise BadRequest(str(problem)) from problem
+    return spans
+
+
+def _slices(text: str, entry: ArrayEntry, array: str) -> list[slice]:
+    found, sizes = [], entry.shape[1:]
+    pieces = text.split(",") if text else []
+    if len(pieces) > len(sizes):
+        raise BadRequest(f"{array} has {len(entry.shape)} dimensions, {entry.dims}: too many slices in {text!r}")
+    for piece, size in zip(pieces, sizes, strict=False):
+        low, _, high = piece.partition(":")
+        try:
+            part = slice(int(low or 0), min(int(high or size), size))
+        except ValueError:
+            raise BadRequest(f"{piece!r} is not a slice start:stop") from None
+        if not 0 <= part.start <= part.stop:
+            raise BadRequest(f"{piece} of a dimension of {size} in {array}")
+        found.append(part)
+    return found + [slice(0, size) for size in sizes[len(found) :]]
+
+
+def _slice(path: Path, where: tuple[slice, ...]) -> bytes:
     file = io.BytesIO()
-    np.save(file, np.ascontiguousarray(np.load(path, mmap_mode="r")[start:stop]))
+    np.save(file, np.ascontiguousarray(np.load(path, mmap_mode="r")[where]))
     return file.getvalue()

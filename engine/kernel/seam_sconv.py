@@ -1,0 +1,144 @@
+"""Recording the short convolutions: what goes in, what they add, what each tap brings, per token and on request per channel.
+
+A convolution of Inkling returns its input plus a term, ``term[t] = Σ kernel[j] · input[t - 3 + j]`` per channel. The term is
+computed again here, in float32, from the inputs: this step's, and before them the layer's paged cache. Channels are spread over
+ranks: sums over channels are added up over all of them, channels themselves gathered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..protocol.plans import SITES
+from .array_files import ArrayFile
+from .recording import TokenRecorder, row_blocks
+from .watching import Watch, modules
+
+
+class SconvSeam:
+    """Short convolutions of one request.
+
+    Parameters
+    ----------
+    rank, ranks : int
+    scales : callable, optional
+        From request, layer and site to what an intervention multiplies the taps by, or None.
+    """
+
+    def __init__(
+        self, watch: Watch, recorder: TokenRecorder, plan: Any, shape: Any, *, rank: int, ranks: int, scales: Any = None
+    ) -> None:  # fmt: skip
+        self._watch, self.recorder, self._rank, self._ranks = watch, recorder, rank, ranks
+        self._sites = {site: index for index, site in enumerate(s for s in SITES if s in plan.sites)}
+        self._keep, self._taps, self._scales = plan.keep, shape.conv_taps, scales
+        watch.begin.append(recorder.begin)
+        watch.end.append(recorder.end)
+        watch.sconv(self._at_sconv)
+
+    def _at_sconv(self, layer: int, site: str, module: Any, x: Any, cache: Any, blocks: Any) -> None:
+        recorder, rows = self.recorder, self._watch.rows
+        if rows is None or site not in self._sites or not recorder.records(layer):
+            return
+        weight = module.weight.squeeze(1).float()
+        if self._scales is not None and (scales := self._scales(rows.request_id, layer, site)) is not None:
+            weight = weight * torch.as_tensor(scales, device=weight.device)
+        place = module.owner.stream_ranges[module.stream_idx]
+        first, last = int(recorder.rows[0]), int(recorder.rows[-1]) + 1
+        found, channels = [], []
+        for start, stop in row_blocks(last - first, x.shape[1]):
+            past = history(x, first + start, rows, self._taps, cache, blocks[rows.index], place)
+            own = x[first + start : first + stop].float()
+            terms = tap_terms(torch.cat([past, own]), weight)
+            term = sum_of(terms)
+            sums = [(own * own).sum(-1), (term * term).sum(-1), (own * term).sum(-1)]
+            if self._keep != "norms":
+                sums += [(tap * term).sum(-1) for tap in terms]
+            found.append(torch.stack(sums, dim=-1))
+            if self._keep == "channels":
+                channels.append(torch.stack([own, term]))
+        values = torch.cat(found)[self._picked(first, last)]
+        both = torch.cat(channels, dim=1)[:, self._picked(first, last)] if channels else None
+        if self._ranks > 1:
+            from vllm.distributed import tensor_model_parallel_all_gather, tensor_model_parallel_all_reduce
+
+            values = tensor_model_parallel_all_reduce(values.contiguous())
+            both = None if both is None else tensor_model_parallel_all_gather(both.contiguous(), dim=-1)
+        recorder.put(layer, self._sites[site], **summaries(values), **_named(both))
+
+    def _picked(self, first: int, last: int) -> Any:
+        """The recorder's rows among rows `first` to `last`."""
+        rows = self.recorder.rows
+        return slice(None) if last - first == len(rows) else torch.from_numpy(rows - first)
+
+    def finish(self, kernels: ArrayFile | None) -> tuple[dict[str, tuple[int, int]], list[str]]:
+        """Write this rank's part of the kernels; then as :meth:`TokenRecorder.finish`."""
+        if kernels is not None:
+            self._write_kernels(kernels)
+            kernels.close()
+        return self.recorder.finish()
+
+    def _write_kernels(self, kernels: ArrayFile) -> None:
+        found = {
+            (layer, SITES[module.stream_idx]): module
+            for layer, module in modules(self._watch.runner)
+            if hasattr(module, "stream_idx")
+        }
+        for column, layer in enumerate(self.recorder.layers):
+            for site, index in self._sites.items():
+                weight = found[layer, site].weight.squeeze(1).float().cpu().numpy()
+                kernels.write((column, index, self._rank * len(weight)), weight)
+
+
+def history(x: Any, first: int, rows: Any, taps: int, cache: Any, blocks: Any, width: tuple[int, int]) -> torch.Tensor:
+    """The `taps` - 1 inputs before row `first` of a request, shape (taps - 1, c), float32; zero before position 0.
+
+    Parameters
+    ----------
+    x : Tensor, shape (t, c)
+        The step's inputs; what lies before the request's first row in it comes from the cache.
+    cache : Tensor, shape (blocks, h, N, D)
+        Pages of past inputs; the stream `width` is (offset, width) of D, heads outermost in `x`.
+    blocks : Tensor, shape (pages,)
+        The request's.
+    """
+    back = taps - 1
+    inside = min(back, first - rows.start)
+    position = rows.t + first - rows.start
+    wanted = torch.arange(position - back, position - inside, device=x.device)
+    past = wanted.clamp(min=0)
+    page, (offset, size) = cache.shape[2], width
+    stored = cache[blocks[past // page].long(), :, past % page, offset : offset + size].flatten(1).float()
+    # Not a product: what a page holds there may be anything, NaN included.
+    stored = torch.where((wanted >= 0)[:, None], stored, 0.0)
+    return torch.cat([stored, x[first - inside : first].float()])
+
+
+def tap_terms(inputs: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
+    """What each tap adds, first the one that looks back furthest: each (t, c), for inputs (taps - 1 + t, c), weight (c, taps)."""
+    taps = weight.shape[1]
+    rows = inputs.shape[0] - taps + 1
+    return [inputs[tap : tap + rows] * weight[:, tap] for tap in range(taps)]
+
+
+def sum_of(terms: list[torch.Tensor]) -> torch.Tensor:
+    """Sum of tensors, in order."""
+    total = terms[0] + terms[1] if len(terms) > 1 else terms[0]
+    for term in terms[2:]:
+        total += term
+    return total
+
+
+def summaries(sums: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Norms, cosine and taps from the sums over all channels: (t, [x·x, term·term, x·term, tap·term …])."""
+    own, term = sums[:, 0].clamp(min=0).sqrt(), sums[:, 1].clamp(min=0).sqrt()
+    both = own * term
+    found = {"input": own, "term": term, "cosine": torch.where(both > 0, sums[:, 2] / both, 0.0)}
+    if sums.shape[1] > 3:
+        found["by_tap"] = torch.where(term[:, None] > 0, sums[:, 3:] / term[:, None], 0.0)
+    return found
+
+
+def _named(channels: Any) -> dict[str, torch.Tensor]:
+    return {} if channels is None else {"channel_input": channels[0], "channel_term": channels[1]}

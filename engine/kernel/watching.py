@@ -1,0 +1,218 @@
+"""Watching one request inside the running steps: its rows, and what passes the seams for them.
+
+A :class:`Watch` wraps the places it is asked to, above every intervention, and calls its handlers only while a step computes tokens
+of the request. Which rows those are, and at which positions, comes from the runner's own batch: other requests, chunked prompts,
+cached prefixes and padding do not matter. Modules of a drafter pass through the same functions and are left alone.
+
+Private names of vLLM 0.32 used here: ``InklingGate.select_experts``, ``InklingAttention.forward`` and ``_attention``,
+``attention.fused_qkvr_prep``, ``InklingShortConv.forward``, ``model._sconv_add_norm``, ``GPUModelRunner.prepare_inputs`` and
+``execute_model``. :func:`lookup` finds each before it is wrapped.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from ..protocol.plans import SITES
+from .recording import Rows
+from .taps import OBSERVE, wrap
+
+_NVIDIA = "vllm.models.inkling.nvidia"
+PLACES = {
+    "gate": (f"{_NVIDIA}.moe", "InklingGate", "select_experts"),
+    "scaling": (f"{_NVIDIA}.attention", "InklingAttention", "forward"),
+    "attention": (f"{_NVIDIA}.attention", "InklingAttention", "_attention"),
+    "qkv": (f"{_NVIDIA}.attention", None, "fused_qkvr_prep"),
+    "sconv": (f"{_NVIDIA}.short_conv", "InklingShortConv", "forward"),
+    "residual": (f"{_NVIDIA}.model", None, "_sconv_add_norm"),
+}
+"""Module, class (None: a module's global) and name of each place."""
+
+
+def lookup(place: str) -> tuple[Any, str]:
+    """What holds a place, and its name there.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        This vLLM has no such place; the message names it.
+    """
+    module, owner, name = PLACES[place]
+    holder: Any = importlib.import_module(module)
+    if owner is not None:
+        holder = getattr(holder, owner)
+    getattr(holder, name)
+    return holder, name
+
+
+def layers_with(runner: Any, place: str) -> dict[int, Any]:
+    """The model's own modules of a place's class, by layer."""
+    kind, _ = lookup(place)
+    return {layer: module for layer, module in modules(runner) if isinstance(module, kind)}
+
+
+def modules(runner: Any) -> list[tuple[int, Any]]:
+    """Modules inside the model's decoder layers, with their layer."""
+    found = []
+    for name, module in runner.model.named_modules():
+        parts = name.split(".")
+        if "layers" in parts[:-1] and parts[parts.index("layers") + 1].isdigit():
+            found.append((int(parts[parts.index("layers") + 1]), module))
+    return found
+
+
+class Watch:
+    """One request, watched until :meth:`close`.
+
+    Parameters
+    ----------
+    runner : GPUModelRunner
+    request_id : str
+        Prefix of vLLM's own id.
+    tokens : int
+        Length its prompt must have.
+    """
+
+    def __init__(self, runner: Any, request_id: str, tokens: int) -> None:
+        self.runner, self.request_id, self.tokens = runner, request_id, tokens
+        self.rows: Rows | None = None
+        self.problems: list[str] = []
+        self.begin: list[Callable[[Rows], None]] = []
+        self.end: list[Callable[[], None]] = []
+        self._layer_of = {id(module): layer for layer, module in modules(runner)}
+        self._scaling: dict[int, Any] = {}
+        self._undo = [
+            wrap(runner, "prepare_inputs", self._prepare_inputs, rank=OBSERVE),
+            wrap(runner, "execute_model", self._execute_model, rank=OBSERVE),
+        ]
+
+    def close(self) -> None:
+        """Take every wrapper off."""
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+
+    def gate(self, handler: Callable[..., None]) -> None:
+        """``handler(layer, logits, weights, ids)`` after an expert selection; (t, …) of the whole step."""
+
+        def around(call: Any, module: Any, logits: Any) -> Any:
+            weights, ids = call(module, logits)
+            if self.rows is not None and (layer := self._layer_of.get(id(module))) is not None:
+                handler(layer, logits, weights, ids)
+            return weights, ids
+
+        self._wrap("gate", around)
+
+    def sconv(self, handler: Callable[..., None]) -> None:
+        """``handler(layer, site, module, x, cache, blocks)`` for each short convolution.
+
+        `x` (t, c) is its input, this rank's channels; `cache` and `blocks` (requests, pages) hold the inputs of the past.
+        """
+        kv = {module.k_sconv.weight.data_ptr(): module for module in layers_with(self.runner, "attention").values()}
+
+        def prepared(call: Any, *args: Any) -> Any:
+            found = call(*args)
+            # vLLM hands over a view of the weight: its storage says whose it is.
+            module = kv.get(args[1].data_ptr())
+            if self.rows is not None and module is not None and id(module) in self._layer_of:
+                _, keys, values, _ = args[0].split(
+                    [args[7] * args[9], args[8] * args[9], args[8] * args[9], args[7] * args[10]], dim=1
+                )  # fmt: skip
+                layer, cache, blocks = self._layer_of[id(module)], args[11], args[15]
+                handler(layer, "k", module.k_sconv, keys, cache, blocks)
+                handler(layer, "v", module.v_sconv, values, cache, blocks)
+            return found
+
+        def forward(call: Any, module: Any, x: Any, positions: Any) -> Any:
+            out = call(module, x, positions)
+            if self.rows is not None and (layer := self._layer_of.get(id(module))) is not None:
+                from vllm.forward_context import get_forward_context
+
+                metadata: Any = get_forward_context().attn_metadata
+                if isinstance(metadata, dict):
+                    blocks = metadata[module.owner.prefix].block_table
+                    handler(layer, SITES[module.stream_idx], module, x, module.owner.kv_cache, blocks)
+            return out
+
+        self._wrap("qkv", prepared)
+        self._wrap("sconv", forward)
+
+    def attention(self, handler: Callable[..., None]) -> None:
+        """``handler(layer, module, q, relative, log_scaling, blocks)`` after attention; keys are in the cache by then.
+
+        `q` (t, h, c) and `relative` (t, h, distance) are this rank's heads, with the logarithmic factor on them if there is one.
+        """
+
+        def forward(call: Any, module: Any, positions: Any, hidden_states: Any, log_scaling: Any = None) -> Any:
+            if (layer := self._layer_of.get(id(module))) is not None:
+                self._scaling[layer] = None if module.is_local else log_scaling
+            return call(module, positions, hidden_states, log_scaling)
+
+        def around(call: Any, module: Any, q: Any, relative: Any, output: Any) -> Any:
+            done = call(module, q, relative, output)
+            if self.rows is not None and (layer := self._layer_of.get(id(module))) is not None:
+                from vllm.forward_context import get_forward_context
+
+                metadata: Any = get_forward_context().attn_metadata
+                handler(layer, module, q, relative, self._scaling.get(layer), metadata[module.prefix].block_table)
+            return done
+
+        self._wrap("scaling", forward)
+        self._wrap("attention", around)
+
+    def residual(self, handler: Callable[..., None]) -> None:
+        """``handler(layer, site, hidden)``: the residual stream after a sublayer was added, (t, c), whole on every rank."""
+
+        def around(call: Any, delta: Any, hidden: Any, sconv: Any, norm: Any, positions: Any) -> Any:
+            normed, total = call(delta, hidden, sconv, norm, positions)
+            if self.rows is not None and (layer := self._layer_of.get(id(sconv))) is not None:
+                handler(layer, SITES[sconv.stream_idx], total)
+            return normed, total
+
+        self._wrap("residual", around)
+
+    def note(self, problem: str) -> None:
+        """Remember a problem once."""
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _wrap(self, place: str, around: Any) -> None:
+        holder, name = lookup(place)
+        self._undo.append(wrap(holder, name, around, rank=OBSERVE))
+
+    def _prepare_inputs(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        batch = call(*args, **kwargs)
+        self.rows = self._find(batch)
+        if self.rows is not None:
+            for begin in self.begin:
+                begin(self.rows)
+        return batch
+
+    def _execute_model(self, call: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        finally:
+            if self.rows is not None:
+                for end in self.end:
+                    end()
+            self.rows = None
+
+    def _find(self, batch: Any) -> Rows | None:
+        wanted = [row for row, name in enumerate(batch.req_ids) if name.startswith(self.request_id)]
+        if not wanted:
+            return None
+        row, *others = wanted
+        if others:
+            self.note(f"{len(wanted)} requests are called {self.request_id}…: their rows cannot be told apart")
+            return None
+        states = self.runner.req_states
+        length = int(states.prompt_len.np[states.req_id_to_index[batch.req_ids[row]]])
+        if length != self.tokens:
+            self.note(f"the engine runs {length} tokens, {self.tokens} were expected")
+            return None
+        start, stop = int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1])
+        t = int(batch.positions[start])
+        # What lies behind the prompt is the answer's, which is not recorded.
+        return Rows(batch.req_ids[row], row, start, start + min(stop - start, max(0, self.tokens - t)), t)
