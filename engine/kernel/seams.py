@@ -35,12 +35,13 @@ _UNTRIED = "(not tried on a GPU yet)"
 _EAGER = f"fires; the engine computes eagerly while a capture runs {_UNTRIED}"
 _SEEN = {"cpu": "fires", "gpu-eager": f"fires {_UNTRIED}", "gpu-graphs": _EAGER}
 _LAMPORT = "; needs LAMPORT_RS_SCONV=0 when the engine starts"
+_NO_DRAFTS = "draft heads are not recorded yet; a reply's usage.acceptance tells how many of their tokens were accepted"
 MODES: dict[str, dict[str, str]] = {
     "routing": _SEEN,
     "sconv": {mode: text if mode == "cpu" else text + _LAMPORT for mode, text in _SEEN.items()},
     "attention": _SEEN,
     "residual": _SEEN,
-    "drafts": dict.fromkeys(_SEEN.copy(), "not built yet in this version"),
+    "drafts": dict.fromkeys(_SEEN, _NO_DRAFTS),
 }
 """Which seams fire in which mode."""
 
@@ -63,7 +64,7 @@ def seams_table(runner: Any) -> list[dict[str, Any]]:
 
 def _reason(runner: Any, name: str) -> str | None:
     if name not in NEEDS:
-        return "not built yet in this version"
+        return _NO_DRAFTS
     parallel = runner.vllm_config.parallel_config
     if parallel.pipeline_parallel_size > 1 or parallel.data_parallel_size > 1:
         return "layers are spread over pipeline or data parallel workers"

@@ -32,9 +32,10 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "block128": {"dtype": "float32", "block_size": 128},
     "bf16": {"dtype": "bfloat16", "block_size": 16},
     "tp2": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
+    "tp2-capture": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
 }
 ALL = ["text", "image", "audio", "splits", "prefixes", "together", "sampled", "constrained", "capture"]
-SCENARIOS = {"base": ALL, "tp2": ["text", "image", "together", "capture"]}
+SCENARIOS = {"base": ALL, "tp2": ["text", "image", "together"], "tp2-capture": ["capture"]}
 OTHERWISE = ["text", "splits", "prefixes", "together"]
 
 
@@ -77,7 +78,10 @@ def ran(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
 def run_scenarios(name: str, model: Path, arguments: dict[str, Any], scenarios: list[str], folder: Path) -> dict[str, Any]:
     """What an engine with `arguments` on `model` said in `scenarios`; a process of its own."""
     parallel = arguments.get("tensor_parallel_size", 1) > 1
-    environment = {"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS
+    environment = {"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else {}
+    if not parallel or "capture" in scenarios:
+        # The scheduler of a capture is told how to split a prompt, and how much of it may come from the cache.
+        environment |= ONE_PROCESS
     settings = {
         "model": str(model), "engine": arguments, "environment": environment, "folder": str(folder), "scenarios": scenarios,
     }  # fmt: skip

@@ -21,7 +21,7 @@ from .seen import Seen
 
 Ran = Callable[[str], dict[str, Any]]
 SITES = ("k", "v", "attention", "mlp")
-CONFIGURATIONS = ["base", pytest.param("tp2", marks=pytest.mark.slow)]
+CONFIGURATIONS = ["base", pytest.param("tp2-capture", marks=pytest.mark.slow)]
 
 
 def arrays(ran: dict[str, Any], case: str) -> dict[str, np.ndarray]:
@@ -195,11 +195,10 @@ def test_pooled_is_the_sum_of_whole_and_topk_its_largest(ran: Ran, far: Seen, na
     for summary in summaries.split():
         np.testing.assert_allclose(pooled[f"attention.{summary}"], whole[f"attention.{summary}"], atol=1e-4, rtol=1e-4)
     some = whole["attention.weight"][:, :, 1:3]
-    order = np.argsort(-some, axis=-1, kind="stable")[..., :8]
+    order, keys = np.argsort(-some, axis=-1, kind="stable")[..., :8], top["attention.key"].astype(np.int64)
+    # 1e-5, not less: one run read its prefix from the cache, the other computed it.
     np.testing.assert_allclose(top["attention.weight"], np.take_along_axis(some, order, -1), atol=1e-5)
-    np.testing.assert_allclose(
-        np.take_along_axis(some, top["attention.key"].astype(np.int64), -1), top["attention.weight"], atol=1e-6
-    )
+    np.testing.assert_allclose(top["attention.weight"], np.take_along_axis(some, keys, -1), atol=1e-5)
 
 
 def test_summaries_of_a_row_from_the_row(ran: Ran) -> None:

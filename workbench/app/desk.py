@@ -236,7 +236,7 @@ class Desk:
         if context is None:
             raise MessageError("There is no finished exchange to look into yet.")
         engine = await link.engine()
-        found = await engine.acapture(context, CapturePlan(routing=True))
+        found = await engine.acapture(context, CapturePlan(routing=True), recompute=True)
         if context is self._context:
             self.captured = found
         return found
