@@ -54,8 +54,8 @@ class Writer:
                 with zipfile.ZipFile(out, "w") as archive:
                     _put(archive, manifest, document.encode(), compress=True)
                     for blob, (suffix, data) in self._blobs.items():
-                        # Pictures are compressed already, and sound hardly gives.
-                        _put(archive, _member(blob, suffix), data, compress=suffix == "txt")
+                        # Floating-point sound hardly gives.
+                        _put(archive, _member(blob, suffix), data, compress=suffix in ("txt", "png"))
                 out.flush()
                 os.fsync(out.fileno())
             os.replace(partial, path)

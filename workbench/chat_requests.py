@@ -14,6 +14,7 @@ from typing import Any
 
 from . import reply_ids, tokens
 from .errors import MessageError
+from .media import compressed_png
 from .messages import Message, Role, messages_of
 from .parts import AudioPart, Part, ReplyPart, ToolResultPart, WrittenReplyPart
 from .rendering import Source
@@ -65,7 +66,8 @@ def _message(role: Role, part: Part) -> dict[str, Any]:
 def _content(message: Message) -> dict[str, Any]:
     if message.media is None:
         return {"type": "text", "text": message.text}
-    data = base64.b64encode(message.media.blob).decode()
+    blob = message.media.blob if isinstance(message.media, AudioPart) else compressed_png(message.media.blob)
+    data = base64.b64encode(blob).decode()
     if isinstance(message.media, AudioPart):
         return {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}

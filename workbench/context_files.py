@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .entries import Entry
 
 VERSION = 2
+"""1 named texts and documents by another hash, and had neither pins nor recordings."""
 FORMAT = "inkling-context"
 _MANIFEST = "context.json"
 
@@ -63,7 +64,7 @@ def load(path: Path, *, salvage: bool = False) -> Context:
             f"{path}: not a saved context, or damaged beyond its list of contents ({problem.errors()[0]['msg']}): "
             "nothing can be opened", path=str(path),
         ) from problem  # fmt: skip
-    context, losses = context_from(found, reader)
+    context, losses = context_from(found, reader, named=found.version > 1)
     if losses and not salvage:
         raise ContextFileError(
             f"{path}: damaged; lost: {'; '.join(losses)}. Context.load(path, salvage=True) opens the other "
@@ -74,15 +75,15 @@ def load(path: Path, *, salvage: bool = False) -> Context:
     return context
 
 
-def context_from(found: ContextRecord, reader: Reader) -> tuple[Context, list[str]]:
-    """The context of a record, and what of it is lost."""
+def context_from(found: ContextRecord, reader: Reader, *, named: bool = True) -> tuple[Context, list[str]]:
+    """The context of a record, and what of it is lost; `named` compares parts with their own hashes (bytes always are)."""
     from .contexts import Context
 
     entries: list[Entry] = []
     losses: list[str] = []
     for index, record in enumerate(found.entries):
         try:
-            entries.append(entry_from(record, reader))
+            entries.append(entry_from(record, reader, named=named))
         except (*DAMAGE, InklingError) as problem:
             losses.append(f"entry {index} ({record.kind} {record.name!r}): {problem}")
     return Context.of(system=found.system, effort=found.effort, tools=found.tools, entries=entries), losses

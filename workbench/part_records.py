@@ -120,7 +120,7 @@ def _page_record(page: Page, writer: Writer) -> _Page:
     )
 
 
-def entry_from(record: EntryRecord, reader: Reader) -> Entry:
+def entry_from(record: EntryRecord, reader: Reader, *, named: bool = True) -> Entry:
     """The entry of a record.
 
     Raises
@@ -129,7 +129,7 @@ def entry_from(record: EntryRecord, reader: Reader) -> Entry:
         Its bytes are lost or are not what they were.
     """
     part = _part(record, reader)
-    if part.id != record.id:
+    if named and part.id != record.id:
         raise ValueError(f"its content does not match {record.id[:19]}…")
     entry = entry_of(part, record.role)
     return Entry(role=entry.role, part=part, pinned=record.pinned, disabled=record.disabled)

@@ -43,7 +43,7 @@ class TextPart(_Addressed):
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", _id_of("text", self.text))
+        object.__setattr__(self, "id", content_id(b"text" + self.text.encode()))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
@@ -181,7 +181,8 @@ class DocumentPart(_Addressed):
 
 
 def _page_values(page: Page) -> list[Any]:
-    values: list[Any] = [page.number, page.text, page.image.id if page.image else None]
+    # The text by its hash: writing a long one as JSON takes ten times as long as hashing it.
+    values: list[Any] = [page.number, content_id(page.text.encode()), page.image.id if page.image else None]
     return [*values, page.title, [image.id for image in page.pictures]] if page.title or page.pictures else values
 
 

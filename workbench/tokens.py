@@ -9,6 +9,7 @@ Source: tml-renderers, the model makers' package.
 
 from __future__ import annotations
 
+from array import array
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,8 @@ def encode(text: str) -> NDArray[np.uint32]:
     >>> bool((encode("<|end_message|>") < first_special_id()).all())
     True
     """
-    return np.array(tokenizer().encode_ordinary(text), dtype=np.uint32)
+    # By way of array: NumPy itself takes three times as long to read a list of integers.
+    return np.frombuffer(array("I", tokenizer().encode_ordinary(text)), dtype=np.uint32)
 
 
 def decode(ids: NDArray[np.uint32]) -> str:

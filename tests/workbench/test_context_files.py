@@ -15,6 +15,8 @@ from tests.workbench.samples_of import noise_image, tone
 from tests.workbench.test_rendering import reply_of
 from workbench import Context
 from workbench.errors import ContextFileError
+from workbench.media import encode_png, encode_wav
+from workbench.parts import AudioPart, DocumentPart, ImagePart, Page, RecordingPart
 from workbench.tokens import encode
 
 BUILDERS = builders()
@@ -141,3 +143,33 @@ def test_versions_and_strangers(tmp_path: Path) -> None:
             Context.load(path)
     with pytest.raises(ContextFileError, match="cannot be read"):
         Context.load(tmp_path / "none.inkling")
+
+
+def test_pins_switches_recordings_and_pictures_are_kept(tmp_path: Path) -> None:
+    clips = tuple(AudioPart(blob=encode_wav(tone(0.2, hz=300 + n)), name="call", start_s=n * 0.2) for n in range(2))
+    picture = ImagePart(blob=encode_png(noise_image(20, 20)), width_px=20, height_px=20)
+    context = Context()
+    context.add(RecordingPart(name="call", clips=clips, notes=("cut",)))
+    context.add(DocumentPart(name="n.ipynb", pages=(Page(text="[image 1]", number=2, title="cell 2", pictures=(picture,)),)))
+    context.add_audio(tone(1.0), rate_hz=16_000, start_s=0.5)
+    context.pin(1)
+    context.disable(2)
+    loaded = Context.load(context.save(tmp_path / "c.inkling"))
+    assert loaded.items == context.items
+    assert [entry.part.name for entry in loaded.items] == [entry.part.name for entry in context.items]
+    assert loaded.render().spans == context.render().spans
+
+
+def test_a_file_of_the_first_version_opens(tmp_path: Path) -> None:
+    context = Context()
+    context.add_text("hello", name="greeting")
+    path = context.save(tmp_path / "c.inkling")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["context.json"])
+    entry = {key: value for key, value in manifest["entries"][0].items() if key not in ("pinned", "disabled", "start_s", "clips")}
+    old = manifest | {"version": 1, "entries": [entry | {"id": "sha256:" + "0" * 64}]}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (members | {"context.json": json.dumps(old).encode()}).items():
+            archive.writestr(name, data)
+    assert Context.load(path).parts == context.parts

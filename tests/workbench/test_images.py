@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import matplotlib.image
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,7 +13,7 @@ from PIL import Image
 from tests.workbench.samples_of import noise_image
 from workbench import Context
 from workbench.errors import MediaTooLarge, SourceError, SourceMissing, SourceUnknown, SourceUnreadable
-from workbench.media import decode_png
+from workbench.media import compressed_png, decode_png, encode_png
 from workbench.readers import read_image
 
 
@@ -123,3 +125,18 @@ def test_a_large_image_is_noted_before_it_is_sent() -> None:
     budget = context.budget()
     assert budget.by_modality()["image"] == 150 * 201
     assert any("plan.png costs 30,150 tokens" in note for note in budget.notes)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (700, 40), (333, 257)])
+def test_canonical_pngs_are_the_pixels_alone_and_read_back_everywhere(size: tuple[int, int]) -> None:
+    image = noise_image(*size)
+    image.info["dpi"] = (300, 300)
+    blob = encode_png(image)
+    with Image.open(io.BytesIO(blob)) as again:
+        again.load()
+        assert (again.mode, again.size, again.info) == ("RGB", size, {})
+        assert again.tobytes() == image.tobytes()
+    assert matplotlib.image.imread(io.BytesIO(blob), format="png").shape == (size[1], size[0], 3)
+    assert encode_png(noise_image(*size)) == blob
+    small = compressed_png(blob)
+    assert decode_png(small).tobytes() == image.tobytes()

@@ -20,6 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     add_part_arguments(parser, question=False)
     add_engine_arguments(parser)
+    parser.add_argument("--tree", action="store_true", help="show the tokens by folder, file, page, sheet and clip")
+    parser.add_argument("--proof", action="store_true", help="show the hashes of what would be sent")
     parser.add_argument("--no-engine", action="store_true", help="count by the model's default rule, whatever runs")
 
 
@@ -28,11 +30,15 @@ def run(args: argparse.Namespace, console: Console) -> int:
     context = build_context(args)
     engine = _engine(args, console)
     budget = context.budget(engine, max_tokens=args.max_tokens)
-    console.show(str(budget), end="")
+    console.show(str(budget.tree) + "\n" if args.tree else str(budget), end="")
+    proof = context.proof(engine)
+    if args.proof:
+        console.show(str(proof))
     budget.check()
     if args.token_budget is not None:
         budget.check_below(args.token_budget)
-    console.result(budget.to_json() | {"context": context.render(engine).id, "engine": getattr(engine, "url", None)})
+    found = {"context": proof.context, "proof": proof.to_json(), "engine": getattr(engine, "url", None)}
+    console.result(budget.to_json() | found)
     return 0
 
 

