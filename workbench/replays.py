@@ -74,7 +74,8 @@ def _turn(conversation: Conversation, turn: Turn, reply: Reply, engine: Any) -> 
     settings = {key: value for key, value in _sampling(reply).items() if key in Sampling.__slots__ and value is not None}
     if "max_tokens" not in settings:
         return [Difference(turn=turn.id, what="not compared", detail="the answer does not say how it was sampled")]
-    again = engine.generate(rendered, **settings)
+    adapter = {"adapter": reply.adapter} if getattr(reply, "adapter", None) else {}
+    again = engine.generate(rendered, **settings, **adapter)
     found = [Difference(turn=turn.id, what="engine", detail=text) for text in _engines(reply, again)]
     if settings.get("temperature", 1.0) != 0 and settings.get("seed") is None:
         detail = "it was sampled without a seed, so another answer is no difference"
