@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..protocol.costs import Entries
-from ..protocol.plans import TokenRange
+from ..protocol.selectors import TokenRange
 from .array_files import ArrayFile
 
 

@@ -9,7 +9,7 @@ from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureCost, CaptureJob, Captu
 from .framing import DEFAULT_EFFORT, EFFORTS, MAX_EFFORT, FramingIds
 from .images import DEFAULT_IMAGE_RULE, ImageRule, PatchGrid
 from .info import API_VERSION, Architecture, EngineInfo, Limits, Seam
-from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan, TokenRange
+from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
 from .rendered import Media, Rendered, context_id
 from .replies import (
     Done,
@@ -25,6 +25,7 @@ from .replies import (
     ToolCall,
     Usage,
 )
+from .selectors import TokenRange
 from .span_json import span_from_json, span_to_json
 from .spans import (
     AUDIO_TOKENS_PER_S,

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-from ..errors import CaptureRefused
+from .selectors import TokenRange, pieces, token_ranges
 
 SEAMS = ("routing", "sconv", "attention", "residual", "drafts")
 """Every seam a plan can name."""
@@ -45,14 +45,6 @@ ADDITIONS = ("attention", "mlp")
 """Where the residual stream is seen in a layer: after the attention's addition, and after the MLP's."""
 
 MAX_LENS = 64
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TokenRange:
-    """Tokens `start` (included) to `stop` (excluded)."""
-
-    start: int
-    stop: int
 
 
 Tokens = Literal["all", "last", "reply"] | Sequence[Any]
@@ -264,59 +256,6 @@ PLANS: dict[str, Any] = {"routing": RoutingPlan, "sconv": SconvPlan, "attention"
 """The plan of each seam that has one."""
 
 
-def token_ranges(selector: Any, tokens: int, *, reply_tokens: int = 0, what: str = "tokens") -> tuple[TokenRange, ...]:
-    """A token selector as sorted ranges that do not touch.
-
-    Parameters
-    ----------
-    selector : Tokens
-    tokens, reply_tokens : int
-        Length of the context, and how many of its last tokens are the reply's.
-
-    Raises
-    ------
-    CaptureRefused
-        Nothing selected, a token outside, or ``"reply"`` without one.
-
-    Examples
-    --------
-    >>> token_ranges((3, 4, range(8, 10)), 10)
-    (TokenRange(start=3, stop=5), TokenRange(start=8, stop=10))
-    """
-    if isinstance(selector, str):
-        if selector == "reply" and not reply_tokens:
-            raise CaptureRefused('tokens "reply" need a reply: capture(reply) has one, a context has none')
-        starts = {"all": 0, "last": tokens - 1, "reply": tokens - reply_tokens}
-        return (TokenRange(starts[selector], tokens),)
-    pieces = sorted(_pieces(selector))
-    found: list[TokenRange] = []
-    for start, stop in pieces:
-        if start < 0 or stop > tokens:
-            raise CaptureRefused(
-                f"{what} selects token {start if start < 0 else max(start, stop - 1)}; there are tokens 0 to {tokens - 1}",
-                tokens=tokens,
-            )
-        if found and start <= found[-1].stop:
-            found[-1] = TokenRange(found[-1].start, max(stop, found[-1].stop))
-        elif stop > start:
-            found.append(TokenRange(start, stop))
-    if not found:
-        raise CaptureRefused(f"{what} selects no token")
-    return tuple(found)
-
-
-def _pieces(selector: Any) -> list[tuple[int, int]]:
-    if isinstance(selector, int):
-        return [(selector, selector + 1)]
-    if isinstance(selector, range):
-        if selector.step != 1:
-            return [(t, t + 1) for t in selector]
-        return [(selector.start, selector.stop)]
-    if hasattr(selector, "start") and hasattr(selector, "stop"):
-        return [(int(selector.start or 0), int(selector.stop))]
-    return [piece for item in selector for piece in _pieces(item)]
-
-
 def _check(plan: Any) -> None:
     """Selectors in their one form: words, or tuples."""
     for name in ("tokens", "queries", "layers", "heads"):
@@ -335,10 +274,10 @@ def _check(plan: Any) -> None:
             object.__setattr__(plan, name, tuple(sorted(set(numbers))))
             continue
         try:
-            pieces = _pieces(value)
+            given = pieces(value)
         except TypeError:
             raise ValueError(f"{name} is {value!r}: it takes {', '.join(map(repr, words))}, positions, ranges or spans") from None
-        object.__setattr__(plan, name, tuple(TokenRange(start, stop) for start, stop in pieces))
+        object.__setattr__(plan, name, tuple(TokenRange(start, stop) for start, stop in given))
 
 
 def _one_of(plan: Any, name: str, words: tuple[str, ...]) -> None:
