@@ -150,17 +150,17 @@ def test_the_cost_is_told_before_and_is_what_was_written(eng, http: httpx.Client
     assert cost.disk_bytes <= sum(sizes) <= cost.disk_bytes + 128 * len(sizes)
     assert (cost.tokens, cost.compute_tokens) == (job.total_tokens, job.total_tokens)
     assert eng.capture_cost(context, CapturePlan(attention=True)).compute_tokens == 1
-    assert job.manifest.coverage == {
-        "routing": (cost.tokens, cost.tokens), "sconv": (cost.tokens, cost.tokens), "attention": (6, 6), "residual": (1, 1),
-    }  # fmt: skip
+    shape, rows = eng.info.architecture, (cost.tokens, cost.tokens)
+    layers = (shape.layers, shape.layers)
+    assert job.manifest.coverage == {"routing": rows, "sconv": rows, "attention": layers, "residual": (1, 1)}
     capture = run.result()
     assert capture.complete
     assert set(capture.seams) == {"routing", "sconv", "attention", "residual"}
     # One line each, over what an engine wrote.
-    assert capture.lens().data.sizes == {"l": 6, "k": 3}
+    assert capture.lens().data.sizes == {"l": shape.layers, "k": 3}
     np.testing.assert_allclose(capture.attention_by("part")["weight"].sum("group"), 1, atol=1e-5)
     np.testing.assert_allclose(capture.sconv_taps()["share"].sum("tap"), 1, atol=1e-4)
-    assert capture.bias_share().data.sizes == {"l": 6, "h": 4}
+    assert capture.bias_share().data.sizes == {"l": shape.layers, "h": shape.heads}
     assert "profile" in capture.distance_profiles(len(capture) - 1).data
 
 
