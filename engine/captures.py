@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import io
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from . import errors
 from .connection import Connection, blocking
 from .errors import InklingError, RequestFailed
-from .protocol import CaptureCost, CaptureJob, CaptureManifest, CapturePlan, Rendered, span_to_json
+from .protocol import CaptureCost, CaptureJob, CaptureManifest, CapturePlan, Intervention, Rendered, span_to_json
+from .protocol.intervention_sets import to_json
 from .protocol.wire import CaptureBody
 
 if TYPE_CHECKING:
@@ -147,9 +148,10 @@ class CaptureRun:
 
 
 async def start_capture(
-    connection: Connection, rendered: Rendered, name: str, plan: CapturePlan, *, reply_tokens: int = 0, recompute: bool = False
+    connection: Connection, rendered: Rendered, name: str, plan: CapturePlan, *, reply_tokens: int = 0, recompute: bool = False,
+    interventions: Sequence[Intervention] = (),
 ) -> CaptureRun:  # fmt: skip
-    """Queue a capture of the stored context `name`.
+    """Queue a capture of the stored context `name`, under `interventions` that have been placed.
 
     Raises
     ------
@@ -157,6 +159,7 @@ async def start_capture(
         Before anything ran.
     """
     body = capture_body(rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute)
+    body["interventions"] = [to_json(item) for item in interventions]
     answer = await connection.request("POST", "/workbench/captures", json=body)
     return CaptureRun(connection, rendered, CaptureJob.model_validate(answer.json()))
 

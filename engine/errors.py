@@ -19,7 +19,8 @@
     │   ├── FeatureUnsupported      this engine cannot do that (the reason is in the message)
     │   ├── AdapterUnknown          no adapter of that name is loaded, or lies in the engine's adapter folders
     │   ├── AdapterRefused          an adapter that cannot be loaded: a bad one, a name that is taken, too many
-    │   └── CaptureRefused          a capture plan this engine cannot fulfil
+    │   ├── CaptureRefused          a capture plan this engine cannot fulfil
+    │   └── InterventionRefused     an intervention that is malformed, or that this engine or context cannot have
     ├── RequestFailed               accepted, then failed (the engine's own error is in the message)
     └── ContextError                see ``workbench.errors``
 
@@ -178,6 +179,13 @@ class CaptureRefused(RequestRefused):
     """A capture plan this engine cannot fulfil, with the reason."""
 
     code = "capture-refused"
+    http_status = 422
+
+
+class InterventionRefused(RequestRefused):
+    """An intervention that is malformed, or that this engine or this context cannot have, with what is allowed."""
+
+    code = "intervention-refused"
     http_status = 422
 
 

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
     from .budgets import Budget
     from .captures import Capture
+    from .causes import attribute, compare
     from .contexts import Context
     from .conversations import Conversation
 
-__all__ = ["AttentionPlan", "Budget", "Capture", "CapturePlan", "Context", "Conversation", "Rendered", "Reply", "Span"]
+__all__ = [
+    "AttentionPlan", "Budget", "Capture", "CapturePlan", "Context", "Conversation", "Rendered", "Reply", "Span", "attribute",
+    "compare",
+]  # fmt: skip
 
 _HOMES = {
     "AttentionPlan": "engine.protocol",
@@ -29,6 +33,8 @@ _HOMES = {
     "Rendered": "engine.protocol",
     "Reply": "engine.protocol",
     "Span": "engine.protocol",
+    "attribute": "workbench.causes",
+    "compare": "workbench.causes",
 }
 
 

@@ -24,6 +24,7 @@ from engine.protocol import CaptureManifest, Rendered, Span, tokens_by_modality
 from .attention_analysis import AttentionAnalysis
 from .errors import SelectionError
 from .residual_analysis import ResidualAnalysis
+from .routing_analysis import RoutingAnalysis
 from .sconv_analysis import SconvAnalysis
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ ReadArray = Callable[[str, int, int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Capture(SconvAnalysis, AttentionAnalysis, ResidualAnalysis):
+class Capture(RoutingAnalysis, SconvAnalysis, AttentionAnalysis, ResidualAnalysis):
     """What was recorded of one forward pass.
 
     Attributes

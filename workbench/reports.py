@@ -12,6 +12,7 @@ import html
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from .budgets import Budget
     from .captures import Capture
     from .contexts import Context
+    from .results import Result
 
 
 def write_report(
     path: str | os.PathLike[str], *, context: Context | None = None, rendered: Rendered | None = None, budget: Budget | None = None,
-    reply: Reply | None = None, capture: Capture | None = None,
+    reply: Reply | None = None, capture: Capture | None = None, analyses: Sequence[Result] = (),
 ) -> Path:  # fmt: skip
     """Write a self-contained HTML report.
 
@@ -39,6 +41,8 @@ def write_report(
     context, rendered, budget, reply, capture
         What there is to show; a part that is missing leaves its section out. `rendered` is taken from `capture`, or rendered from
         `context`, where it is not given.
+    analyses : sequence of Result
+        Figures to show with their notes: ``cap.routing_by("part")``, ``attribute(reply)``, ``compare(…).scores``, …
 
     Returns
     -------
@@ -53,7 +57,7 @@ def write_report(
         rendered = capture.rendered if capture is not None else context.render() if context is not None else None
     if rendered is None:
         raise ReportError("nothing to report on: give a context, a rendered context or a capture")
-    text = report_html(rendered=rendered, budget=budget, reply=reply, capture=capture)
+    text = report_html(rendered=rendered, budget=budget, reply=reply, capture=capture, analyses=analyses)
     target = Path(path)
     try:
         with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8") as file:
@@ -66,8 +70,9 @@ def write_report(
 
 
 def report_html(
-    *, rendered: Rendered, budget: Budget | None = None, reply: Reply | None = None, capture: Capture | None = None
-) -> str:
+    *, rendered: Rendered, budget: Budget | None = None, reply: Reply | None = None, capture: Capture | None = None,
+    analyses: Sequence[Result] = (),
+) -> str:  # fmt: skip
     """The report as HTML text (see :func:`write_report`)."""
     question = question_of(rendered)
     style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
@@ -78,6 +83,8 @@ def report_html(
     if capture is not None:
         sections.append(f"<h2>Which experts it used</h2>{_routing(capture)}")
         style += _widget_css()
+    if analyses:
+        sections.append(f"<h2>What was found</h2>{''.join(_analysis(result) for result in analyses)}")
     provenance = _provenance(rendered, reply, capture)
     sections.append(f"<h2>How it came about</h2>{_table(provenance)}")
     title = html.escape(question[:80] or "Inkling report")
@@ -161,6 +168,16 @@ def _routing(capture: Capture) -> str:
         f'src="data:image/png;base64,{picture}"></details>'
         '<noscript><p class="small">The map above needs scripts; the static picture does not: open it here.</p></noscript>'
     )
+
+
+def _analysis(result: Result) -> str:
+    """The figure of a result; its notes are in the picture, and beside it as text."""
+    from .figures import png
+
+    picture = base64.b64encode(png(result.plot(), dpi=120)).decode()
+    title, notes = html.escape(result.title), html.escape(" ".join(result.notes))
+    image = f'<img alt="{title}" src="data:image/png;base64,{picture}">'
+    return f'<figure class="twin">{image}<figcaption>{notes}</figcaption></figure>'
 
 
 def _widget_css() -> str:

@@ -11,6 +11,7 @@ Measured shapes and the source of this arrangement: the banded prefill of the pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +22,9 @@ QUERY_BLOCK = 512
 
 BAND_VALUES = 1 << 22
 """Bound on heads × queries × extent of a block: keeps the mask of a large model's near band under about 20 MB."""
+
+KEY_STEP = 8192
+"""Keys taken at a time where attention is computed step by step: bounds the scores of a query block."""
 
 
 class RelativeAttention:
@@ -73,8 +77,8 @@ class RelativeAttention:
             if rows.start == rows.stop:
                 continue
             begin = max(0, first - window + 1) if window else 0
-            keys = _gather(key_cache, block_table[request], begin, length)
-            values = _gather(value_cache, block_table[request], begin, length)
+            keys = gather(key_cache, block_table[request], begin, length)
+            values = gather(value_cache, block_table[request], begin, length)
             attend(q[rows], rel_logits[rows], keys, values, out[rows], first=first, begin=begin,
                    local=bool(window), scale=softmax_scale)  # fmt: skip
         return out
@@ -91,6 +95,7 @@ def attend(
     begin: int,
     local: bool,
     scale: float,
+    hidden: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Attention of one request's queries, written to `out`.
 
@@ -104,6 +109,8 @@ def attend(
         Position of the first query.
     local : bool
         Keys beyond the extent are not seen at all.
+    hidden : sequence of (int, int)
+        Keys from one position to before another that none of these queries sees; none of them is a query's own.
     """
     heads, extent = q.shape[1], relative.shape[2]
     groups = heads // keys.shape[0]
@@ -113,13 +120,35 @@ def attend(
         rows, at = stop - start, first + start
         near = max(at - extent + 1, begin)
         stacked = q[start:stop].float().transpose(0, 1).reshape(-1, groups * rows, q.shape[2])
-        mask = _band(relative[start:stop], at, near, local).view(-1, groups * rows, at + rows - near)
+        mask = _band(relative[start:stop], at, near, local)
+        if any(near < end and first_key < at + rows for first_key, end in hidden):
+            mask = mask.clone()  # what lies outside the band is shared with later blocks
+            for first_key, end in hidden:
+                mask[:, :, max(0, first_key - near) : max(0, end - near)] = -torch.inf
+        mask = mask.view(-1, groups * rows, at + rows - near)
         span = slice(near - begin, at + rows - begin)
         result, weight = _flash(stacked, keys[:, span], values[:, span], scale, mask)
-        if not local and near > begin:
-            far, far_weight = _flash(stacked, keys[:, : near - begin], values[:, : near - begin], scale, None)
+        if not local and (seen := _visible(begin, near, hidden)):
+            far_keys, far_values = (_pieces(cache, begin, seen) for cache in (keys, values))
+            far, far_weight = _flash(stacked, far_keys, far_values, scale, None)
             result = torch.lerp(result, far, torch.sigmoid(far_weight - weight)[..., None])
         out[start:stop] = result.view(heads, rows, -1).transpose(0, 1).to(out.dtype)
+
+
+def _visible(begin: int, end: int, hidden: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of positions `begin` to `end` is not hidden, in pieces."""
+    pieces, at = [], begin
+    for first_key, last in sorted(hidden):
+        if at < min(first_key, end):
+            pieces.append((at, min(first_key, end)))
+        at = max(at, last)
+    return [*pieces, (at, end)] if at < end else pieces
+
+
+def _pieces(cache: torch.Tensor, begin: int, pieces: list[tuple[int, int]]) -> torch.Tensor:
+    """Those positions of keys or values (kv heads, k, c) that begin at `begin`; a view when it is one piece."""
+    found = [cache[:, start - begin : stop - begin] for start, stop in pieces]
+    return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
 
 def _band(relative: torch.Tensor, at: int, near: int, local: bool) -> torch.Tensor:
@@ -130,18 +159,18 @@ def _band(relative: torch.Tensor, at: int, near: int, local: bool) -> torch.Tens
     """
     rows, heads, extent = relative.shape
     wide = rows + extent - 1
-    mask = _frame(heads, rows, extent, local)
+    mask = _frame(heads, rows, extent, local, relative.device)
     mask.as_strided((heads, rows, extent), (rows * wide, wide + 1, 1)).copy_(relative.transpose(0, 1).flip(-1))
     return mask[:, :, near - (at - extent + 1) :]
 
 
 @lru_cache(maxsize=8)
-def _frame(heads: int, rows: int, extent: int, local: bool) -> torch.Tensor:
+def _frame(heads: int, rows: int, extent: int, local: bool, device: torch.device) -> torch.Tensor:
     """What lies outside the band: nothing to see right of it, and left of it no bias (global) or nothing (local).
 
     Only the band is ever written, so a frame serves every later block of its size.
     """
-    frame = torch.full((rows, rows + extent - 1), -torch.inf)
+    frame = torch.full((rows, rows + extent - 1), -torch.inf, device=device)
     if not local:
         frame.masked_fill_(torch.ones_like(frame, dtype=torch.bool).tril(-1), 0.0)
     return frame.repeat(heads, 1, 1)
@@ -151,13 +180,33 @@ def _flash(
     q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, mask: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention and its log-sum-exp: shapes (kv heads, rows, c) and (kv heads, rows)."""
+    if q.device.type != "cpu":
+        return _stepwise(q, keys, values, scale, mask)
     result: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         q[None], keys[None], values[None], 0.0, False, attn_mask=None if mask is None else mask[None], scale=scale
     )
     return result[0][0], result[1][0]
 
 
-def _gather(cache: torch.Tensor, blocks: torch.Tensor, begin: int, end: int) -> torch.Tensor:
+def _stepwise(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float, mask: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """:func:`_flash` where the CPU's operation is not to be had: keys in steps, merged by their log-sum-exp."""
+    result, weight = torch.zeros_like(q), torch.full(q.shape[:2], -torch.inf, device=q.device)
+    for start in range(0, keys.shape[1], KEY_STEP):
+        part = slice(start, start + KEY_STEP)
+        scores = q @ keys[:, part].transpose(1, 2) * scale
+        scores = scores if mask is None else scores + mask[:, :, part]
+        here = scores.logsumexp(-1)
+        both = torch.logaddexp(weight, here)
+        share = (here - both).exp().nan_to_num(0.0)
+        inside = (scores - here[..., None]).exp().nan_to_num(0.0) @ values[:, part]
+        result = torch.lerp(result, inside, share[..., None])
+        weight = both
+    return result, weight
+
+
+def gather(cache: torch.Tensor, blocks: torch.Tensor, begin: int, end: int) -> torch.Tensor:
     """Keys or values of positions `begin` to `end` of one request, shape (kv heads, k, c), float32."""
     page = cache.shape[1]
     low = begin // page

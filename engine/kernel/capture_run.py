@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import RequestFailed
-from ..protocol import ArrayEntry, CaptureManifest, CapturePlan, Sampling, Span, span_to_json
+from ..protocol import ArrayEntry, CaptureManifest, CapturePlan, Intervention, Sampling, Span, span_to_json
+from ..protocol.intervention_sets import salt
 from ..protocol.plans import SITES
 from ..protocol.presence import write_private
 from .contexts import StoredContext
 from .generation import prefill_progress, prepare, provenance, sampling_params
+from .intervening import intervened
 from .prefix_cap import ARGUMENT
 from .state import Activity
 
@@ -46,6 +48,7 @@ class CaptureRun:
     plan: CapturePlan
     spans: tuple[Span, ...]
     folder: Path
+    interventions: tuple[Intervention, ...] = ()
     activity: Activity | None = None
     manifest: CaptureManifest | None = None
 
@@ -58,7 +61,7 @@ class CaptureRun:
             Something was not covered, or twice: `manifest` is there and says it is partial.
         """
         request_id, tokens = f"capture-{self.id}", len(self.context)
-        engine_input = await prepare(state, self.context, answer_tokens=1)
+        engine_input = await prepare(state, self.context, answer_tokens=1, cache_salt=salt(self.interventions))
         self.folder.mkdir(mode=0o700)
         edges = [span.start for span in self.spans] or [0]
         spec = {
@@ -70,7 +73,8 @@ class CaptureRun:
         self.manifest = self._begun(state, layout, edges)
         await asyncio.to_thread(self._write_context)
         try:
-            await self._prefill(state, engine_input)
+            async with intervened(state, request_id, self.interventions):
+                await self._prefill(state, engine_input)
         finally:
             state.active.pop(request_id, None)
             # Whatever happened, the seams must not stay armed; and a cancelled job still has to wait for that.
@@ -156,7 +160,7 @@ class CaptureRun:
 
     def _provenance(self, state: KernelState) -> dict[str, Any]:
         shape = state.info.architecture
-        return provenance(state) | {
+        return provenance(state, interventions=self.interventions) | {
             "architecture": shape.model_dump(mode="json") if shape else None,
             "media": [dataclasses.asdict(item) for item in self.context.media],
         }

@@ -46,6 +46,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
         patch_px=images.patch_size,
         architecture=Architecture(**model["architecture"]), mode=model["mode"],
         seams=tuple(Seam(**seam) for seam in model["seams"]),
+        interventions=tuple(Seam(**seam) for seam in model["interventions"]),
         versions=versions(), engine_args=engine_args(llm.vllm_config, args) | {"drafts": drafts}, memory=await memory(llm),
         started_by=settings.started_by or getpass.getuser(),
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 
 from ..errors import BadRequest, ContextTooLong, EngineDied, InklingError, RenderMismatch, RequestFailed
-from ..protocol import Done, Event, PrefillProgress, Reply, Sampling, Timings, TokenLogprob, Usage
+from ..protocol import Done, Event, Intervention, PrefillProgress, Reply, Sampling, Timings, TokenLogprob, Usage
+from ..protocol.intervention_sets import describe, to_json
 from .contexts import StoredContext
+from .intervening import intervened
 from .media import vllm_prompt
 from .parsing import ReplyParser
 from .state import Activity, KernelState
@@ -85,9 +88,12 @@ def sampling_params(state: KernelState, options: Sampling) -> Any:
 
 
 async def generate(
-    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str, adapter: str | None = None
-) -> AsyncIterator[Event]:
+    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str,
+    adapter: str | None = None, interventions: Sequence[Intervention] = (),
+) -> AsyncIterator[Event]:  # fmt: skip
     """Events of one answer, by the model alone or with the adapter of that name, ending in Done.
+
+    `interventions` have passed their check and salted `engine_input`.
 
     Raises
     ------
@@ -102,16 +108,18 @@ async def generate(
     began = time.monotonic()
     state.active[request_id] = activity
     lora_request = chosen.request if chosen else None
-    outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id, lora_request=lora_request)
     try:
-        async for item in _with_progress(state, outputs, activity):
-            if isinstance(item, PrefillProgress):
-                yield item
-                continue
-            run.add(item, time.monotonic() - began)
-            activity.generated_tokens = len(run.token_ids)
-            for event in parser.feed(item.outputs[0].token_ids):
-                yield event
+        async with intervened(state, request_id, interventions):
+            outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id, lora_request=lora_request)
+            async with aclosing(with_progress(state, outputs, activity)) as items:
+                async for item in items:
+                    if isinstance(item, PrefillProgress):
+                        yield item
+                        continue
+                    run.add(item, time.monotonic() - began)
+                    activity.generated_tokens = len(run.token_ids)
+                    for event in parser.feed(item.outputs[0].token_ids):
+                        yield event
     finally:
         state.active.pop(request_id, None)
     for event in parser.close():
@@ -120,6 +128,7 @@ async def generate(
         raise RequestFailed(f"the engine ended the request with {run.finish!r}", request_id=request_id)
     drafted, accepted = await acceptance(state, request_id)
     notices = ([RANDOM_WEIGHTS] if state.info.random_weights else []) + parser.notices
+    notices += [f"Intervention: {describe(item)}." for item in interventions]
     yield Done(reply=Reply(
         text=parser.text, reasoning=parser.reasoning, tool_calls=tuple(parser.tool_calls),
         token_ids=np.asarray(run.token_ids, dtype=np.uint32),
@@ -129,8 +138,8 @@ async def generate(
         ),
         timings=Timings(first_token_s=run.first_token_s, total_s=time.monotonic() - began),
         finish_reason=run.finish, context=context.id, request_id=request_id, logprobs=tuple(run.logprobs),
-        notices=tuple(notices), adapter=adapter,
-        provenance=provenance(state, options) | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
+        notices=tuple(notices), adapter=adapter, provenance=provenance(state, options, interventions)
+        | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
     ))  # fmt: skip
 
 
@@ -176,10 +185,10 @@ class _Run:
         self.finish = piece.finish_reason or self.finish
 
 
-async def _with_progress(state: KernelState, outputs: AsyncIterator[Any], activity: Activity) -> AsyncIterator[Any]:
+async def with_progress(state: KernelState, outputs: AsyncIterator[Any], activity: Activity) -> AsyncGenerator[Any]:
     """vLLM's outputs, with prompt progress between them until the first one."""
     queue: asyncio.Queue[Any] = asyncio.Queue()
-    pump = asyncio.create_task(_pump(outputs, queue))
+    pump = asyncio.create_task(_pump(outputs, queue), name=f"pump {activity.request_id}")
     _PUMPS.add(pump)
     pump.add_done_callback(_PUMPS.discard)
     first = True
@@ -216,6 +225,12 @@ _PUMPS: set[asyncio.Task[None]] = set()
 """Running pumps; the event loop itself holds tasks weakly."""
 
 
+async def pumped(request_id: str) -> None:
+    """Wait until none of a request's output is being moved any more: vLLM has then been told to abort it, if it was cut short."""
+    if pumps := [pump for pump in _PUMPS if pump.get_name() == f"pump {request_id}"]:
+        await asyncio.wait(pumps)
+
+
 async def prefill_progress(state: KernelState, activity: Activity) -> PrefillProgress | None:
     """How much of a prompt is computed; None once the engine is gone. Answered between two steps of the engine."""
     if state.llm.errored:
@@ -243,13 +258,15 @@ def _named(problem: Exception) -> InklingError:
     return RequestFailed(f"vLLM failed on the request: {problem.__cause__ or problem}")
 
 
-def provenance(state: KernelState, options: Sampling | None = None) -> dict[str, Any]:
+def provenance(state: KernelState, options: Sampling | None = None, interventions: Sequence[Intervention] = ()) -> dict[str, Any]:
     """What an answer or a capture was made with, as JSON values."""
     info = state.info
     values: dict[str, Any] = {
         "model": info.model, "revision": info.revision, "recipe": info.recipe, "random_weights": info.random_weights,
         "versions": info.versions, "engine_args": info.engine_args, "image_rule": info.image_rule.id,
     }  # fmt: skip
+    if interventions:
+        values["interventions"] = [to_json(item) for item in interventions]
     if options is not None:
         values["sampling"] = {name: getattr(options, name) for name in options.__slots__}
     return values

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadRequest, EngineDied, InklingError, RequestFailed
-from ..protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Span
+from ..protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Intervention, Span
 from .capture_costs import check_cost, cost_of
 from .capture_run import CaptureRun
 from .contexts import StoredContext
@@ -85,9 +85,9 @@ class CaptureJobs:
 
     def start(
         self, state: KernelState, context: StoredContext, plan: CapturePlan, spans: tuple[Span, ...] = (), *,
-        recompute: bool = False,
+        recompute: bool = False, interventions: tuple[Intervention, ...] = (),
     ) -> CaptureJob:  # fmt: skip
-        """Check a resolved plan and queue it.
+        """Check a resolved plan and queue it; `interventions` have passed their check.
 
         Raises
         ------
@@ -98,7 +98,8 @@ class CaptureJobs:
         free = shutil.disk_usage(self.folder).free
         check_cost(cost, plan, state.info, len(context), spans=len(spans), free_bytes=free, recompute=recompute)
         name = uuid.uuid4().hex
-        job = _Job(CaptureRun(id=name, context=context, plan=plan, spans=spans, folder=self.folder / name), cost)
+        run = CaptureRun(id=name, context=context, plan=plan, spans=spans, folder=self.folder / name, interventions=interventions)
+        job = _Job(run, cost)
         self._jobs[name] = job
         job.task = asyncio.create_task(self._run(state, job))
         return job.to_model()

@@ -10,8 +10,12 @@ from typing import Any
 
 import engine.cpu
 
+from ..protocol.intervention_sets import from_json
 from . import adapter_fixes
 from .acceptance import Acceptance
+from .edits import compile_edits
+from .interventions import Interventions, interventions_table
+from .scoring import Scoring
 from .seams import ArmedCapture, architecture, mode_of, seams_table
 
 engine.cpu.install()
@@ -25,6 +29,8 @@ class WorkbenchWorker:
     rank: int
     _armed: ArmedCapture | None = None
     _acceptance: Acceptance | None = None
+    _changes: Interventions | None = None
+    _scoring: Scoring | None = None
 
     def workbench_progress(self) -> dict[str, list[int]]:
         """Computed and total prompt tokens of each request a worker has seen: ``{request id: [computed, prompt]}``.
@@ -65,15 +71,44 @@ class WorkbenchWorker:
         Returns
         -------
         dict
-            ``architecture``, ``mode``, ``seams`` (name, fires, reason, modes), ``kernels`` ("torch" or "vllm") and ``dtype``.
+            ``architecture``, ``mode``, ``seams`` (name, fires, reason, modes), ``interventions`` (name, fires, reason), ``kernels``
+            ("torch" or "vllm") and ``dtype``.
         """
         return {
             "architecture": architecture(self.model_runner).model_dump(),
             "mode": mode_of(self.model_runner),
             "seams": seams_table(self.model_runner),
+            "interventions": interventions_table(self.model_runner),
             "kernels": "torch" if engine.cpu.active() else "vllm",
             "dtype": str(self.model_runner.model_config.dtype).removeprefix("torch."),
         }
+
+    def workbench_intervene_begin(self, request_id: str, interventions: list[dict[str, Any]]) -> None:
+        """Change what the request called `request_id` computes; called before it is handed to vLLM.
+
+        Raises
+        ------
+        InterventionRefused
+            Not interventions, or not of this model.
+        """
+        if self._changes is None:
+            self._changes = Interventions(self.model_runner, architecture(self.model_runner))
+        shape = architecture(self.model_runner)
+        self._changes.begin(request_id, compile_edits([from_json(item) for item in interventions], shape))
+
+    def workbench_intervene_end(self, request_id: str) -> None:
+        """The request is over: vLLM has forgotten it. Harmless when it never began."""
+        if self._changes is not None:
+            self._changes.end(request_id)
+
+    def workbench_score_begin(self, request_id: str, first: int, ids: list[int]) -> None:
+        """Score tokens `ids` of the request called `request_id`, the first of them at position `first`."""
+        self._scoring = self._scoring or Scoring(self.model_runner)
+        self._scoring.begin(request_id, first, ids)
+
+    def workbench_score_end(self, request_id: str) -> list[float]:
+        """The log-probabilities, NaN where one was not seen; empty when nothing was begun."""
+        return [] if self._scoring is None else self._scoring.end(request_id)
 
     def workbench_capture_begin(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Arm a capture for the request that comes next; create its arrays.

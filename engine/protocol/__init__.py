@@ -9,6 +9,20 @@ from .captures import CAPTURE_LAYOUT, ArrayEntry, CaptureCost, CaptureJob, Captu
 from .framing import DEFAULT_EFFORT, EFFORTS, MAX_EFFORT, FramingIds
 from .images import DEFAULT_IMAGE_RULE, ImageRule, PatchGrid
 from .info import API_VERSION, Architecture, EngineInfo, Limits, Seam
+from .interventions import (
+    INTERVENTION_SEAMS,
+    BanExperts,
+    DropLogScaling,
+    ForceExperts,
+    Intervention,
+    MaskModality,
+    MaskSpan,
+    ReweightExperts,
+    ScaleBias,
+    ScaleSconv,
+    ScaleSinks,
+    StretchBias,
+)  # fmt: skip
 from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
 from .rendered import Media, Rendered, context_id
 from .replies import (
@@ -42,11 +56,12 @@ from .spans import (
 
 __all__ = [
     "ADDITIONS", "API_VERSION", "AUDIO_TOKENS_PER_S", "AdapterInfo", "AdapterSupport", "Architecture", "ArrayEntry",
-    "AttentionPlan", "AudioPlace", "CAPTURE_LAYOUT", "CaptureCost", "CaptureJob", "CaptureManifest", "CapturePlan",
-    "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "EFFORTS", "EngineInfo", "Event", "FinishReason", "FramingIds",
-    "ImagePlace", "ImageRule", "Limits", "Locator", "MAX_EFFORT", "Media", "Modality", "PatchGrid", "PrefillProgress",
-    "Reasoning", "Rendered", "Reply", "ResidualPlan", "RoutingPlan", "SEAMS", "SITES", "Sampling", "SconvPlan", "Seam", "Span",
-    "Text", "TextPlace", "Timings", "TokenLogprob", "TokenRange", "ToolCall", "Usage", "check_partition", "context_id",
-    "span_at", "span_from_json", "span_to_json",
+    "AttentionPlan", "AudioPlace", "BanExperts", "CAPTURE_LAYOUT", "CaptureCost", "CaptureJob", "CaptureManifest",
+    "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "DropLogScaling", "EFFORTS", "EngineInfo", "Event",
+    "FinishReason", "ForceExperts", "FramingIds", "INTERVENTION_SEAMS", "ImagePlace", "ImageRule", "Intervention", "Limits",
+    "Locator", "MAX_EFFORT", "MaskModality", "MaskSpan", "Media", "Modality", "PatchGrid", "PrefillProgress", "Reasoning",
+    "Rendered", "Reply", "ResidualPlan", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling", "ScaleBias",
+    "ScaleSconv", "ScaleSinks", "SconvPlan", "Seam", "Span", "StretchBias", "Text", "TextPlace", "Timings", "TokenLogprob",
+    "TokenRange", "ToolCall", "Usage", "check_partition", "context_id", "span_at", "span_from_json", "span_to_json",
     "tokens_by_modality",
 ]  # fmt: skip

@@ -89,6 +89,8 @@ class EngineInfo(BaseModel):
     ----------
     kind : {"workbench", "vllm"}
         ``vllm`` is a plain server: chat and counting work, internals do not.
+    seams, interventions : tuple of Seam
+        What can be captured, and what can be changed (:mod:`engine.protocol.interventions`), with the reason where not.
     nonce : str
         Changes with every start; a discovery file with another nonce is stale.
     random_weights : bool
@@ -117,6 +119,7 @@ class EngineInfo(BaseModel):
     mode: str = ""
     seams: tuple[Seam, ...] = ()
     adapters: AdapterSupport = AdapterSupport()
+    interventions: tuple[Seam, ...] = ()
     versions: dict[str, str] = {}
     engine_args: dict[str, Any] = {}
     memory: dict[str, Any] = {}
@@ -130,8 +133,15 @@ class EngineInfo(BaseModel):
 
     def seam(self, name: str) -> Seam:
         """The seam called `name`; one that an engine does not list cannot fire there."""
-        for seam in self.seams:
+        return self._named(name, self.seams, "capture seams")
+
+    def intervention(self, name: str) -> Seam:
+        """Whether what is called `name` can be changed here; what an engine does not list cannot."""
+        return self._named(name, self.interventions, "interventions")
+
+    def _named(self, name: str, listed: tuple[Seam, ...], what: str) -> Seam:
+        for seam in listed:
             if seam.name == name:
                 return seam
-        why = "a plain vLLM server has no capture seams" if self.kind == "vllm" else "this engine does not have it"
+        why = f"a plain vLLM server has no {what}" if self.kind == "vllm" else "this engine does not have it"
         return Seam(name=name, fires=False, reason=why)

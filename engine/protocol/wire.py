@@ -143,7 +143,18 @@ class GenerateBody(BaseModel):
     context: str
     sampling: SamplingBody = SamplingBody()
     adapter: str | None = Field(default=None, max_length=80)
+    interventions: list[dict[str, Any]] = []
     request_id: str | None = Field(default=None, max_length=80, pattern=r"^[A-Za-z0-9._-]+$")
+
+
+class ScoreBody(BaseModel):
+    """Body of ``POST /workbench/scores``: log-probabilities are wanted of the tokens from `first` on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    context: str
+    first: int = Field(ge=1)
+    interventions: list[dict[str, Any]] = []
 
 
 class CaptureBody(BaseModel):
@@ -163,6 +174,7 @@ class CaptureBody(BaseModel):
 
     context: str
     plan: dict[str, Any]
+    interventions: list[dict[str, Any]] = []
     spans: list[dict[str, Any]] = []
     reply_tokens: int = Field(default=0, ge=0)
     recompute: bool = False

@@ -171,3 +171,18 @@ def test_a_report_runs_alone(cap, visit, shoot, tmp_path, scheme, width):
     page.get_by_text(f"of tokens {image.start} to {image.stop - 1}").wait_for()
     assert "patch row 1 of 7, column 1 of 10" in page.locator(READOUT).inner_text()
     shoot(page, f"report-{scheme}-{width}", full_page=True)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_that_holds_the_overview_only_says_so(visit, shoot, tmp_path, scheme):
+    large = capture(rendered(repeat=900))
+    path = write_report(tmp_path / "report.html", capture=large, analyses=[large.routing_by("modality")])
+    page = visit(path.as_uri(), width=1000, color_scheme=scheme)
+    page.locator(STRIP).wait_for()
+    page.locator(STRIP).focus()
+    for _ in range(6):
+        page.keyboard.press("+")
+    page.get_by_text("This report holds the overview only").wait_for()
+    picture = page.locator("figure.twin img")
+    assert picture.evaluate("image => image.naturalWidth") > 600
+    shoot(page, f"report-overview-{scheme}", full_page=True)

@@ -33,9 +33,14 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "bf16": {"dtype": "bfloat16", "block_size": 16},
     "tp2": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
     "tp2-capture": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
+    "changed": {"dtype": "float32", "block_size": 16},
+    "changed-tp2": {"dtype": "float32", "block_size": 16, "tensor_parallel_size": 2},
 }
 ALL = ["text", "image", "audio", "splits", "prefixes", "together", "sampled", "constrained", "capture"]
-SCENARIOS = {"base": ALL, "tp2": ["text", "image", "together"], "tp2-capture": ["capture"]}
+SCENARIOS = {
+    "base": ALL, "changed": ["intervened"], "changed-tp2": ["intervened"], "tp2": ["text", "image", "together"],
+    "tp2-capture": ["capture"],
+}  # fmt: skip
 OTHERWISE = ["text", "splits", "prefixes", "together"]
 
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from engine.protocol.intervention_sets import to_json
+
+from .intervention_cases import CASES, MEDIA_CASE
 
 # One process: the scheduler can then be told how to split a prompt while the engine runs.
 ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
@@ -232,8 +237,61 @@ def capture(bench: Bench) -> Any:
     return found
 
 
+def intervened(bench: Bench) -> Any:
+    """Every intervention alone, split over steps, from the cache, and beside others that must not notice."""
+    prompt, found = text_ids(150, 13), {}
+    for name, items in CASES.items():
+        with changed(bench, {f"case-{name}": items}):
+            found[name] = said(bench.run([prompt], names=[f"case-{name}"], prompt_logprobs=1, max_tokens=4)[0])
+    found["none"] = said(bench.run([prompt], prompt_logprobs=1, max_tokens=4)[0])
+    return found | {"media": _media(bench), "shared": _shared(bench, prompt)}
+
+
+def _media(bench: Bench) -> Any:
+    ids = [200_000, 200_005, 200_010, 200_000, 200_020, 200_043, 200_010, *text_ids(60, 14)]
+    prompt = {"prompt_token_ids": ids, "multi_modal_data": {"image": picture(), "audio": (recording(), 16_000)}}
+    with changed(bench, {"media": MEDIA_CASE}):
+        return said(bench.run([prompt], names=["media"], prompt_logprobs=1, max_tokens=4)[0])
+
+
+def _shared(bench: Bench, prompt: list[int]) -> Any:
+    """One step holds a request with interventions, another with others and two without; then the same without any."""
+    others, long = [text_ids(211, 15), text_ids(90, 16)], text_ids(1040, 17)
+    prompts = [others[0], prompt, others[1], prompt]
+    names, runs = ["other-1", "left", "other-2", "right"], {}
+    with changed(bench, {"left": CASES["many"], "right": CASES["force"]}):
+        for tokens in (0, 23):
+            bench.split(tokens)
+            runs[f"changed-{tokens}"] = [said(output) for output in bench.run(prompts, names=names)]
+    for tokens in (0, 23):
+        bench.split(tokens)
+        runs[f"plain-{tokens}"] = [said(output) for output in bench.run(prompts, names=names)]
+    bench.split(0)
+    with changed(bench, {"hit": CASES["many"]}):
+        runs["hits"] = [said(bench.run([long], names=["hit"], salts=["changed"])[0]) for _ in range(2)]
+    runs["fresh"] = said(bench.run([long])[0])
+    runs["wrapped"] = bench.llm.collective_rpc(_wrapped)
+    return runs
+
+
+def _wrapped(worker: Any) -> int:
+    from engine.kernel import taps
+
+    return len(taps._chains)
+
+
+@contextmanager
+def changed(bench: Bench, edits: dict[str, Any]) -> Iterator[None]:
+    """Interventions in force for requests by name."""
+    for name, items in edits.items():
+        bench.llm.collective_rpc("workbench_intervene_begin", args=(name, [to_json(item) for item in items]))
+    yield
+    for name in edits:
+        bench.llm.collective_rpc("workbench_intervene_end", args=(name,))
+
+
 SCENARIOS: dict[str, Callable[[Bench], Any]] = {
-    run.__name__: run for run in (text, image, audio, splits, prefixes, together, sampled, constrained, capture)
+    run.__name__: run for run in (text, image, audio, splits, prefixes, together, sampled, constrained, capture, intervened)
 }
 
 

@@ -10,13 +10,19 @@ import json
 import sys
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import RequestFailed
 from engine.protocol import Done, Event, PrefillProgress, Reasoning, Reply, Text, ToolCall
 
+from .changing import add_intervention_arguments, interventions_from
 from .composing import add_engine_arguments, add_part_arguments, build_context
 from .output import Console
+
+if TYPE_CHECKING:
+    from engine import Engine
+
+    from ..causes import AttributionProgress
 
 SUMMARY = "ask about documents, images and recordings; the answer streams to standard output"
 
@@ -28,12 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temperature", type=float, default=1.0, help="0 is greedy (default: %(default)s)")
     parser.add_argument("--top-p", type=float, default=1.0, help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, help="for the same answer again")
+    add_intervention_arguments(parser)
+    parser.add_argument(
+        "--attribute", action="store_true", help="afterwards: what the answer loses without each part (one prefill per part)"
+    )
     parser.add_argument("--adapter", metavar="NAME", help="a loaded adapter that shall answer (inkling engine adapters list)")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Ask, print the answer, return 0."""
     # Everything that can be wrong with the files is found before an engine is looked for.
+    interventions = interventions_from(args)
     context = build_context(args)
     import engine
 
@@ -49,14 +60,39 @@ def run(args: argparse.Namespace, console: Console) -> int:
         "adapter": args.adapter,
     }  # fmt: skip
     printer = Printer(console)
-    for event in eng.stream(context, **sampling):
+    for event in eng.stream(context, interventions=interventions, **sampling):
         printer.take(event)
     reply = printer.reply
     if reply is None:
         raise RequestFailed("the stream ended without an answer: see the engine's log (inkling engine logs)")
     console.show("")
-    _close(reply, console)
+    lost = _attributed(reply, eng, console) if args.attribute else None
+    _close(reply, console, lost)
     return 0
+
+
+def _attributed(reply: Reply, eng: Engine, console: Console) -> dict[str, float]:
+    """What the answer loses without each part, shown and by name."""
+    from ..causes import attribute
+
+    found = attribute(reply, engine=eng, progress=_Attributing(console))
+    drops = dict(zip(found.data["part"].values.tolist(), found.data["drop"].values.tolist(), strict=True))
+    console.show("log-probability the answer loses without each part, in nats:")
+    for name, drop in sorted(drops.items(), key=lambda item: -item[1]):
+        console.show(f"  {drop:+9.3f}  {name}")
+    return drops
+
+
+class _Attributing:
+    """Says which part is being masked, once each."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._said = console, -1
+
+    def __call__(self, progress: AttributionProgress) -> None:
+        if progress.done != self._said and 0 < progress.done < progress.total:
+            self._said = progress.done
+            self._console.note(f"without {progress.name} ({progress.done} of {progress.total - 1})")
 
 
 class Printer:
@@ -100,7 +136,7 @@ class Printer:
         self._thinking = False
 
 
-def _close(reply: Reply, console: Console) -> None:
+def _close(reply: Reply, console: Console, lost: dict[str, float] | None = None) -> None:
     for notice in reply.notices:
         console.note(f"note: {notice}")
     if reply.finish_reason == "length":
@@ -116,4 +152,5 @@ def _close(reply: Reply, console: Console) -> None:
             "finish_reason": reply.finish_reason, "usage": asdict(use), "timings": asdict(took), "notices": list(reply.notices),
             "context": reply.context, "adapter": reply.adapter, "request_id": reply.request_id, "provenance": reply.provenance,
         }
+        | ({} if lost is None else {"lost_without": lost})
     )  # fmt: skip

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from .capture_plans import add_plan_arguments, plan_of
+from .changing import add_intervention_arguments, interventions_from
 from .composing import add_engine_arguments, add_part_arguments, build_context
 from .output import Console
 
@@ -20,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_part_arguments(parser)
     add_engine_arguments(parser)
     add_plan_arguments(parser)
+    add_intervention_arguments(parser)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to save it, such as run.zarr (not needed with --cost)")
 
 
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     from ..capture_files import check_target
 
-    plan = plan_of(args)
+    plan, interventions = plan_of(args), interventions_from(args)
     if args.out is not None:
         check_target(args.out)
     elif not args.cost:
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.result(cost.model_dump(mode="json"))
         return 0
     console.note(f"capturing {', '.join(plan.seams())}: {cost}")
-    capture = eng.capture(context, plan, progress=_Progress(console), recompute=args.recompute)
+    capture = eng.capture(context, plan, progress=_Progress(console), recompute=args.recompute, interventions=interventions)
     capture.save(args.out)
     console.show(f"{args.out}: {capture!r}")
     console.result(

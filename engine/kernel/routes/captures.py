@@ -13,6 +13,7 @@ from fastapi.responses import Response
 
 from ...errors import BadRequest
 from ...protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Span, check_partition
+from ...protocol.intervention_sets import check, from_json
 from ...protocol.wire import CaptureBody
 from ..contexts import StoredContext
 from ..dependencies import State
@@ -27,7 +28,9 @@ MAX_SLICE_BYTES = 64 << 20
 async def start(body: CaptureBody, state: State) -> CaptureJob:
     """Queue a capture of a stored context; one runs at a time. A plan that cannot be fulfilled is refused here."""
     context, plan = await _resolved(body, state)
-    return state.jobs.start(state, context, plan, _spans(body, context), recompute=body.recompute)
+    interventions = tuple(from_json(item) for item in body.interventions)
+    check(interventions, state.info, len(context))
+    return state.jobs.start(state, context, plan, _spans(body, context), recompute=body.recompute, interventions=interventions)
 
 
 @routes.post("/captures/cost")

@@ -9,6 +9,7 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 
 from ...errors import BadRequest
+from ...protocol.intervention_sets import check, from_json, salt
 from ...protocol.wire import GenerateBody, event_to_json
 from .. import generation
 from ..dependencies import State
@@ -29,10 +30,12 @@ async def generate(body: GenerateBody, state: State) -> StreamingResponse:
         raise BadRequest(f"request id {request_id!r} is in use: leave it out or choose another", request_id=request_id)
     state.adapters.chosen(body.adapter)  # refused here when there is none of that name
     context = await asyncio.to_thread(state.contexts.get, body.context)
-    engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens)
+    interventions = [from_json(item) for item in body.interventions]
+    check(interventions, state.info, len(context))
+    engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens, cache_salt=salt(interventions))
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for event in generation.generate(state, context, engine_input, options, request_id, body.adapter):
+        async for event in generation.generate(state, context, engine_input, options, request_id, body.adapter, interventions):
             yield event_to_json(event)
 
     return stream(events())

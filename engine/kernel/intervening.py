@@ -1,0 +1,50 @@
+"""An intervened request from its announcement to its end, seen from the kernel's API process.
+
+The workers are told before vLLM sees the request, and told again when vLLM has forgotten it: whatever ends a request (its last
+token, a client that leaves, a cancelled job) it is aborted first, so that no step of it can run, and fill the cache, without its
+interventions. When the engine is dead there is nothing to undo. Knows no seam (:mod:`engine.kernel.interventions`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from ..protocol import Intervention
+from ..protocol.intervention_sets import to_json
+
+if TYPE_CHECKING:
+    from .state import KernelState
+
+_ENDINGS: set[asyncio.Task[None]] = set()
+"""Endings under way; the event loop itself holds tasks weakly."""
+
+
+@asynccontextmanager
+async def intervened(state: KernelState, request_id: str, items: Sequence[Intervention]) -> AsyncIterator[None]:
+    """Have `items` act on the request called `request_id`, which runs inside the block."""
+    if not items:
+        yield
+        return
+    try:
+        await state.llm.collective_rpc("workbench_intervene_begin", args=(request_id, [to_json(item) for item in items]))
+        yield
+    finally:
+        # A task of its own: a web server cancels a stream over and over until it ends, and this must happen all the same.
+        ending = asyncio.create_task(_end(state, request_id))
+        _ENDINGS.add(ending)
+        ending.add_done_callback(_ENDINGS.discard)
+        await asyncio.shield(ending)
+
+
+async def _end(state: KernelState, request_id: str) -> None:
+    if state.llm.errored:
+        return
+    from .generation import pumped
+
+    await pumped(request_id)
+    await state.llm.abort(request_id)
+    # Answered after the abort and after any step that was under way: the engine takes messages in order.
+    await state.llm.collective_rpc("workbench_intervene_end", args=(request_id,))

@@ -1,0 +1,86 @@
+"""Every intervention says what the same edit of transformers' modules says, and nobody else notices.
+
+Log-probabilities of about -12 may differ by 2e-5: float32 sums in another order over four layers (seen: 6e-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .intervention_cases import CASES, MEDIA_CASE
+from .intervention_oracle import intervened
+from .scenarios import picture, recording
+from .test_engine import check, reference, same
+
+Ran = Callable[[str], dict[str, Any]]
+CLOSE = 2e-5
+
+
+@pytest.fixture(scope="module")
+def eager(oracle: Any) -> Any:
+    """The oracle with attention whose mask can be edited."""
+    before = oracle.config._attn_implementation
+    oracle.set_attn_implementation("eager")
+    yield oracle
+    oracle.set_attn_implementation(before)
+
+
+CONFIGURATIONS = ["changed", pytest.param("changed-tp2", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_an_intervention_is_the_same_edit_of_the_modules(ran: Ran, eager: Any, name: str, case: str) -> None:
+    run = ran(name)["intervened"][case]
+    with intervened(eager, CASES[case]):
+        check(run, reference(eager, run), tolerance=CLOSE)
+    # It does something: an edit without effect would pass the comparison too.
+    plain = ran(name)["intervened"]["none"]
+    moved = np.array([value for value, _ in run["prompt_logprobs"]]) - [value for value, _ in plain["prompt_logprobs"]]
+    assert np.abs(moved).max() > 0.1
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_pictures_and_recordings(ran: Ran, eager: Any, name: str) -> None:
+    import torch
+    from transformers import InklingFeatureExtractor
+    from vllm.transformers_utils.processors.inkling import InklingImageProcessor
+
+    run = ran(name)["intervened"]["media"]
+    assert run["prompt"][2:17] == [200_054] * 15
+    assert run["prompt"][21:33] == [200_053] * 12
+    patches = InklingImageProcessor().preprocess(picture())["vision_patches_bthwc"]
+    mels = InklingFeatureExtractor()(recording(), sampling_rate=16_000, return_tensors="pt")["input_features"]
+    bins = (mels[..., None] - torch.linspace(-7.0, 2.0, 16)).abs().argmin(dim=-1)
+    with intervened(eager, MEDIA_CASE):
+        check(run, reference(eager, run, pixel_values=patches.float(), audio_input_ids=bins), tolerance=CLOSE)
+
+
+@pytest.mark.parametrize("tokens", [0, 23])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_requests_of_one_batch_keep_to_themselves(ran: Ran, eager: Any, name: str, tokens: int) -> None:
+    runs = ran(name)["intervened"]["shared"]
+    together, plain = runs[f"changed-{tokens}"], runs[f"plain-{tokens}"]
+    # The matrix products of an expert have other rows when a neighbour is routed elsewhere: sums may round otherwise, no more.
+    for other in (0, 2):
+        same(together[other], plain[other], tolerance=1e-5)
+    for row, case in ((1, "many"), (3, "force")):
+        with intervened(eager, CASES[case]):
+            check(together[row], reference(eager, together[row]), tolerance=CLOSE)
+    check(plain[1], reference(eager, plain[1]), tolerance=CLOSE)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_cached_prefix_keeps_its_interventions_and_nothing_stays(ran: Ran, eager: Any, name: str) -> None:
+    runs = ran(name)["intervened"]["shared"]
+    miss, hit = runs["hits"]
+    assert (miss["cached"], hit["cached"]) == (0, 1024)
+    same(hit, miss)
+    with intervened(eager, CASES["many"]):
+        check(hit, reference(eager, hit), tolerance=CLOSE)
+    check(runs["fresh"], reference(eager, runs["fresh"]), tolerance=CLOSE)
+    assert set(runs["wrapped"]) == {0}
