@@ -10,8 +10,13 @@ import argparse
 import json
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from engine.demo.train.model import DemoModel
 
 DRAFT_STEPS = 500
 
@@ -36,16 +41,26 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _drafts(options: argparse.Namespace) -> None:
-    from engine.demo.train.drafts import new_drafts, train_drafts
+    from engine.demo.train.drafts import train_drafts
     from engine.demo.train.loop import Run, batch_of
     from engine.demo.train.plan import PLAN
 
     run = Run.open(options.folder)
-    drafts = new_drafts(run.model.shape, run.model)
+    drafts = _drafts_of(options.folder, run.model)
     batches = (batch_of(run.model, PLAN[-1], Random(f"drafts/{step}"))[0] for step in range(options.steps))
     right = train_drafts(run.model, drafts, batches, options.steps)
     torch.save(drafts.state_dict(), options.folder / "drafts.pt")
     print(json.dumps({"accepted": right}))  # noqa: T201
+
+
+def _drafts_of(folder: Path, model: DemoModel) -> nn.ModuleList:
+    """The draft blocks of a run as they are, or fresh ones."""
+    from engine.demo.train.drafts import new_drafts
+
+    drafts = new_drafts(model.shape, model)
+    if (path := folder / "drafts.pt").exists():
+        drafts.load_state_dict(torch.load(path, weights_only=True))
+    return drafts
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -65,15 +80,12 @@ def _ablate(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from engine.demo.train.drafts import new_drafts
     from engine.demo.train.export import write_compact
     from engine.demo.train.loop import Run
     from engine.demo.trained import COMPACT
 
     run = Run.open(options.folder)
-    drafts = new_drafts(run.model.shape, run.model)
-    if (path := options.folder / "drafts.pt").exists():
-        drafts.load_state_dict(torch.load(path, weights_only=True))
+    drafts = _drafts_of(options.folder, run.model)
     tokens = sum(run.done.values())
     print(write_compact(run.model, list(drafts), COMPACT, figures={"trained_tokens": str(tokens)}), COMPACT.stat().st_size)  # noqa: T201
 

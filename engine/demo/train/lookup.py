@@ -58,7 +58,7 @@ def lookup(
     stated = random.sample(facts, len(facts))
     for _ in range(asked):
         kind = random.random()
-        if kind < 0.28 and (absent := _absent(phrases, facts)):
+        if kind < 0.32 and (absent := _absent(phrases, facts)):
             chat.user(_question(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
             continue
         chains = _chains(facts) if spread > 0.5 and kind > 0.9 else []
@@ -109,7 +109,7 @@ def _facts(phrases: Phrases, room: int) -> tuple[list[Fact], list[str]]:
 def _absent(phrases: Phrases, facts: list[Fact]) -> Fact | None:
     """A fact that the document does not state, mostly one that looks much like what it states."""
     fact, kind = phrases.random.choice(facts), phrases.random.random()
-    absent = phrases.near(fact) if kind < 0.6 else phrases.sideways(fact) if kind < 0.72 else phrases.fact()
+    absent = phrases.near(fact) if kind < 0.7 else phrases.sideways(fact) if kind < 0.8 else phrases.fact()
     return None if answered(absent, facts) else absent
 
 
