@@ -36,8 +36,8 @@ class Stage:
 
 
 ALL = {
-    "lookup": 0.2, "reading": 0.07, "grids": 0.22, "digits": 0.1, "bars": 0.04, "dtmf": 0.07, "tones": 0.03, "spoken": 0.11,
-    "together": 0.07, "talk": 0.02, "tools": 0.07,
+    "lookup": 0.2, "reading": 0.06, "grids": 0.22, "digits": 0.08, "bars": 0.04, "dtmf": 0.06, "tones": 0.03, "spoken": 0.1,
+    "together": 0.06, "talk": 0.03, "tools": 0.12,
 }  # fmt: skip
 TEXT = {"lookup": 0.75, "reading": 0.15, "grids": 0.06, "digits": 0.04}
 """What fills long sequences; the rest would leave most of one empty."""
@@ -52,6 +52,6 @@ PLAN: tuple[Stage, ...] = (
           mix={"lookup": 0.45, "grids": 0.22, "dtmf": 0.09, "digits": 0.1, "tones": 0.02, "bars": 0.03, "spoken": 0.09}),
     Stage(name="all", tokens=7_000_000, rate=(1.8e-3, 1.3e-3), sizes={256: 0.42, 512: 0.32, 1024: 0.18, 2048: 0.08},
           mix=ALL, long=TEXT),
-    Stage(name="settle", tokens=4_700_000, rate=(1.3e-3, 3e-5), sizes={256: 0.4, 512: 0.28, 1024: 0.2, 2048: 0.1, 4096: 0.02},
+    Stage(name="settle", tokens=4_400_000, rate=(1.3e-3, 3e-5), sizes={256: 0.4, 512: 0.28, 1024: 0.2, 2048: 0.1, 4096: 0.01},
           mix=ALL, long=TEXT),
 )  # fmt: skip
