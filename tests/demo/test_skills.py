@@ -137,8 +137,8 @@ def test_answers_about_grids_are_what_the_pixels_show():
         picture, question = item.steps[0], item.steps[1]
         assert isinstance(picture, Picture)
         assert isinstance(question, Text)
-        # Every cell has a row and a column among its marks.
-        count = sum(word.isdigit() for _, _, word in picture.marks) // 2
+        # Every cell has its row twice and its column once among its marks.
+        count = sum(word.isdigit() for _, _, word in picture.marks) // 3
         cell_px = round((picture.pixels.shape[0] * picture.pixels.shape[1] / count) ** 0.5)
         cells = _cells(picture.pixels, cell_px)
         text, answer = question.text, item.wanted.text

@@ -13,7 +13,7 @@ import pytest
 
 import workbench.samples
 from engine.errors import BadRequest, ContextTooLong, EngineAuthError, RequestRefused
-from engine.protocol import Done, PrefillProgress, Rendered, Span, Text
+from engine.protocol import Done, PrefillProgress, Reasoning, Rendered, Span, Text
 from workbench import Context
 
 pytestmark = pytest.mark.engine
@@ -259,7 +259,7 @@ def wait_until_idle(eng) -> None:
 
 def test_leaving_a_stream_aborts_the_request(eng) -> None:
     for event in eng.stream(asked("Go on for ever."), max_tokens=50_000, temperature=2.0, seed=1):
-        if isinstance(event, Text):
+        if isinstance(event, Text | Reasoning):
             break
     wait_until_idle(eng)
 
@@ -268,7 +268,7 @@ def test_closing_an_asynchronous_stream_aborts_the_request(eng) -> None:
     async def leave() -> None:
         events = eng.astream(asked("Go on for ever."), max_tokens=50_000, temperature=2.0, seed=2)
         async for event in events:
-            if isinstance(event, Text):
+            if isinstance(event, Text | Reasoning):
                 break
         await events.aclose()
 

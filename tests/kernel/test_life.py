@@ -23,7 +23,7 @@ import engine
 from engine import demo as engine_demo
 from engine import recipes, starting
 from engine.errors import BadRequest, EngineAuthError, EngineDied, EngineNotFound, EngineStartError, EngineUnreachable
-from engine.protocol import Text
+from engine.protocol import Reasoning, Text
 from workbench import Context
 
 GONE_S = 20.0
@@ -85,7 +85,7 @@ def in_flight(eng: engine.Engine) -> tuple[threading.Thread, list[BaseException]
     def follow() -> None:
         try:
             for event in eng.stream(asked(), max_tokens=100_000, temperature=2.0, seed=1):
-                if isinstance(event, Text):
+                if isinstance(event, Text | Reasoning):
                     first.set()
             ended.append(RuntimeError("the stream ended in order"))
         except BaseException as problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -65,9 +66,10 @@ def _drafts_of(folder: Path, model: DemoModel) -> nn.ModuleList:
 
 def _score(options: argparse.Namespace) -> None:
     from engine.demo.train.loop import Run
-    from engine.demo.train.report import scores
+    from engine.demo.train.report import acceptance, scores
 
-    for line in scores(Run.open(options.folder).model, options.cases):
+    model = Run.open(options.folder).model
+    for line in chain(acceptance(model, _drafts_of(options.folder, model), options.cases), scores(model, options.cases)):
         print(json.dumps(line), flush=True)  # noqa: T201
 
 

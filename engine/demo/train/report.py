@@ -9,8 +9,13 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import torch
+from torch import nn
+
 from engine.demo.train.ablate import PARTS, without
+from engine.demo.train.batches import collate, fit
 from engine.demo.train.chat import Chat
+from engine.demo.train.drafts import guesses
 from engine.demo.train.evaluate import Score, full_head, score
 from engine.demo.train.lookup import lookup
 from engine.demo.train.model import DemoModel
@@ -52,6 +57,20 @@ def scores(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
             if name != "lookup":
                 found = score(model, _skill(name, paraphrase), size=SKILL_TOKENS, sequences=cases // 2, seed="score", head=head)
                 yield from _line(found, tokens=SKILL_TOKENS, new_wording=paraphrase)
+
+
+@torch.no_grad()
+def acceptance(model: DemoModel, drafts: nn.ModuleList, cases: int) -> Iterator[dict[str, Any]]:
+    """How often each draft block guesses the model's own next token, over held-out turns of every skill; all ids compete."""
+    head, sums = full_head(model), [Score(0, 0) for _ in drafts]
+    for name in SKILLS:
+        for number in range(max(1, cases // 8)):
+            random, make = Random(f"drafts/{name}/{number}"), _lookup(512, False) if name == "lookup" else _skill(name, False)
+            batch = collate([fit(lambda r=random, m=make: m(r), SKILL_TOKENS)], SKILL_TOKENS, model.trained, random, negatives=0)
+            for depth, (stream, wanted) in enumerate(guesses(model, drafts, batch)):
+                hits = (stream @ head.t()).argmax(-1) == batch.candidates[wanted]
+                sums[depth] = Score(sums[depth].right + int(hits.sum()), sums[depth].cases + len(wanted))
+    yield from _line({f"draft {depth + 1}": found for depth, found in enumerate(sums)})
 
 
 def ablations(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
