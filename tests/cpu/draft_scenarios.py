@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .scenarios import Bench, picture, said, text_ids
+from .scenarios import Bench, picture, record, said, text_ids
 
 SHORT = {"logprobs": None}
 
@@ -90,14 +90,15 @@ def drawn(bench: Bench) -> Any:
 
 def routed(bench: Bench) -> Any:
     """vLLM's own record of chosen experts, and a capture of the same prompt at the gate; split over steps, then from the cache."""
+    from engine.kernel import prefix_cap
+
+    prefix_cap.install()
     prompt = text_ids(90, 10)
-    spec = {"id": "c1", "request_id": "routed-1", "folder": str(bench.folder), "tokens": len(prompt), "seams": ["routing"]}
     bench.split(17)
-    bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
-    first = bench.run([prompt], names=["routed-1"], salts=["routed"])[0]
-    bench.llm.collective_rpc("workbench_capture_end", args=("c1",))
+    record(bench, "routed", prompt, len(prompt), {"routing": {}})
+    first = bench.run([prompt], salts=["routed-again"])[0]
     bench.split(0)
-    again = bench.run([prompt], salts=["routed"])[0]
+    again = bench.run([prompt], salts=["routed-again"])[0]
     return {
         name: said(output) | {"experts": output.outputs[0].routed_experts.tolist()}
         for name, output in {"first": first, "again": again}.items()

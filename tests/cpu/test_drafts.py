@@ -93,7 +93,7 @@ def test_recorded_experts_are_the_gates(drafting: Drafting, agreeing_oracle: Any
         scores = (hidden.reshape(-1, SHAPE.hidden).double() @ gate.weight.double().T).sigmoid()[:, : SHAPE.experts]
         wanted = (scores + gate.e_score_correction_bias.double()).topk(SHAPE.experts_per_token).indices
         np.testing.assert_array_equal(experts[:, layer], wanted.numpy())
-    captured = np.load(Path(found["folder"]) / "routing.expert.npy")
+    captured = np.load(Path(found["folder"]) / "routed" / "routing.expert.npy")
     np.testing.assert_array_equal(captured, experts[: len(run["prompt"]), SHAPE.dense_layers :])
     assert again["cached"] >= 16
     assert (again["ids"], again["experts"]) == (run["ids"], run["experts"])
