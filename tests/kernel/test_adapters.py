@@ -262,3 +262,17 @@ def test_an_engine_without_adapters_says_how_to_have_them(eng: engine.Engine) ->
     for attempt in (lambda: eng.adapters.load("x"), lambda: eng.generate(Context().ask("x") or PROMPT, adapter="x")):
         with pytest.raises(FeatureUnsupported, match="--adapters FOLDER"):
             attempt()
+
+
+def test_what_runs_behind_an_adapters_reply_would_be_another_model() -> None:
+    from engine.connection import Connection
+    from engine.protocol import Reply, Timings, Usage
+    from engine.uploads import Uploads
+
+    reply = Reply(
+        text="", reasoning="", tool_calls=(), token_ids=np.array([1], np.uint32), finish_reason="stop", context="sha256:0",
+        usage=Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=1), timings=Timings(first_token_s=0, total_s=0),
+        request_id="r", adapter="sailor",
+    )  # fmt: skip
+    with pytest.raises(FeatureUnsupported, match="adapter 'sailor' gave this reply"):
+        Uploads(Connection("http://127.0.0.1:1", None)).with_reply(reply)
