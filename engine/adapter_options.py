@@ -1,7 +1,7 @@
 """A recipe with adapters: the same engine, started so that it takes them.
 
-Adapters cost every request something even when none is used (``docs/adapters.md``), so recipes come without and whoever wants them
-says so, with a folder. A recipe that switches vLLM's ``enable-lora`` on itself keeps its own numbers.
+Adapters set memory aside and change every request's path even when none is used (``docs/adapters.md``), so recipes come without
+and whoever wants them says so, with a folder. A recipe that switches vLLM's ``enable-lora`` on itself keeps its own numbers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from pathlib import Path
 from .errors import BadRequest, EngineStartError
 from .protocol import AdapterSupport
 from .recipes import Option, Recipe
-
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""What vLLM takes for the largest rank."""
 
 DEFAULTS: dict[str, Option] = {"enable-lora": True, "max-lora-rank": 16, "max-loras": 4, "max-cpu-loras": 8}
 
