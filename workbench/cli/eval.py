@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,4 +218,5 @@ def show(found: dict[str, Any], console: Console) -> None:
     table = Table(*HEADS)
     for line in found["rows"]:
         table.add_row(*(cell.replace("**", "") for cell in cells(line)))
-    Terminal().print(table)
+    # Wide enough for a line a row where the output is no terminal and has no width.
+    Terminal(width=None if sys.stdout.isatty() else 130).print(table)

@@ -17,6 +17,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from engine import plain
+from engine.client import Engine
+from engine.connection import Connection, blocking
 from engine.demo.train.skills.items import Item
 from engine.demo.train.skills.sequences import chat_of
 from engine.errors import BadRequest, RequestRefused
@@ -28,7 +31,7 @@ from workbench.evals.asking import Manner, ask_all, missing, recorded
 from workbench.evals.composing import context_of, text_part
 from workbench.evals.records import RECORDS, RunFolder
 from workbench.evals.scoring import Rate, loosely
-from workbench.evals.suites import Row, rows
+from workbench.evals.suites import VALUE_ALONE, Row, rows
 from workbench.parts import DocumentPart
 
 SETTINGS = {"suite": "demo", "seed": 0, "wording": "unseen", "model": "m", "revision": "r", "exact": True}
@@ -294,3 +297,15 @@ def test_the_engine_answers_and_a_second_run_asks_nothing_again(eng, tmp_path: P
     assert main(words) == 0
     assert (tmp_path / RECORDS).read_bytes() == before
     assert (tmp_path / "report.md").read_text().startswith("# Evaluation of the demo checkpoint")
+
+
+@pytest.mark.engine
+def test_a_plain_server_is_asked_the_same(eng, tmp_path: Path):
+    """The engine's own /v1, met as a plain vLLM server: documents, images, recordings and earlier calls go as chat messages."""
+    plain_server = Engine(connection := Connection(eng.url, eng._connection.token), blocking(plain.describe(connection)))
+    folder = RunFolder.open(tmp_path, SETTINGS | {"suite": "skills", "exact": False})
+    chosen = [row for row in ROWS if row.name in ("together", "tool results", "look-up, 256", "thinking")]
+    how = Manner(exact=False, system=VALUE_ALONE, max_tokens=8)
+    asyncio.run(ask_all(plain_server, missing(chosen, 2, folder), folder, how, lambda row, record: None))
+    assert all(len(folder.of(row.name, 2)) == 2 for row in chosen)
+    assert all(record.prompt_tokens > 20 for record in folder.records.values())
