@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=int, default=8, metavar="N", help="questions under way at once (default: %(default)s)"
     )
     parser.add_argument("--max-tokens", type=int, metavar="N", help="longest answer (default: 96; 1024 for skills and needle)")
-    parser.add_argument("--trainer", type=Path, metavar="FILE", help="demo: ablations and draft acceptance that the trainer wrote")
+    parser.add_argument(
+        "--trainer", type=Path, nargs="+", metavar="FILE", help="demo: what the trainer's ablate and drafts printed"
+    )
     parser.add_argument(
         "--lengths", nargs="+", default=["2k", "8k", "32k", "64k"], metavar="N", help="needle: tokens (%(default)s)"
     )
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     check(args)
     from ..evals import tables
 
-    trainer = tables.trainers_table(args.trainer) if args.trainer else {}
+    trainer = tables.trainers_tables(args.trainer or ())
     rows = chosen_rows(args)
     with engine_for(console, recipe=args.recipe, url=args.url, token=args.token) as (eng, _):
         if args.suite == "demo" and eng.info.random_weights:

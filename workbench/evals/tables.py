@@ -96,11 +96,9 @@ def _ablations(lines: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _drafts(lines: Sequence[dict[str, Any]]) -> list[str]:
-    said = "From the trainer: how often each draft block guesses the token that greedy decoding writes, on the answers above."
-    body = [
-        [str(one["draft"]), f"{one['accepted']} of {one['cases']}", _percent(one["accepted"] / one["cases"], 1)] for one in lines
-    ]
-    return [said, "", *markdown_table(("draft", "accepted of tokens", "share"), body)]
+    said = "From the trainer: how often each draft block guesses the token that comes, on held-out answers."
+    body = [[one["draft"], f"{one['right']:,} of {one['cases']:,}", _percent(one["right"] / one["cases"], 1)] for one in lines]
+    return [said, "", *markdown_table(("draft", "right of tokens", "share"), body)]
 
 
 def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
@@ -109,27 +107,33 @@ def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> list[
     return [f"| {' | '.join(row)} |" for row in [list(heads), ["---"] * len(heads), *rows]]
 
 
-def trainers_table(path: Path) -> dict[str, Any]:
-    """Ablations and draft acceptance that the trainer wrote: a list of ablations, or an object with ``ablations`` and ``drafts``.
+def trainers_tables(paths: Iterable[Path]) -> dict[str, Any]:
+    """What the trainer prints: ablations (``ablate``), and how often its draft blocks are right, one JSON object a line or a list.
 
     Raises
     ------
     EvalRunError
         Not there, or of another form.
     """
-    try:
-        found = json.loads(path.read_text("utf-8"))
-        found = {"ablations": found} if isinstance(found, list) else {k: found[k] for k in ("ablations", "drafts") if k in found}
-        for line in found.get("ablations", []):
-            assert {"ablation", "skill", "right", "cases"} <= line.keys()
-        for line in found.get("drafts", []):
-            assert {"draft", "accepted", "cases"} <= line.keys()
-    except (OSError, ValueError, TypeError, AttributeError, AssertionError) as problem:
-        raise EvalRunError(
-            f"{path} is no table of the trainer ({problem or 'fields are missing'}): it lists ablation, skill, right and cases",
-            path=str(path),
-        ) from problem
-    return found
+    found: dict[str, Any] = {"ablations": [], "drafts": []}
+    for path in paths:
+        try:
+            for values in _objects(path.read_text("utf-8")):
+                counts = {key: int(values[key]) for key in ("right", "cases")}
+                if "off" in values:
+                    found["ablations"].append({"ablation": values["off"], "skill": values["skill"]} | counts)
+                else:
+                    found["drafts"].append({"draft": str(values["skill"])} | counts)
+        except (OSError, ValueError, TypeError, KeyError) as problem:
+            raise EvalRunError(
+                f"{path} is not what the trainer prints ({type(problem).__name__}: {problem}): objects with skill, right "
+                "and cases, and off for an ablation", path=str(path),
+            ) from problem  # fmt: skip
+    return {key: value for key, value in found.items() if value}
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    return json.loads(text) if text.lstrip().startswith("[") else [json.loads(line) for line in text.splitlines() if line]
 
 
 def write(folder: Path, found: dict[str, Any], text: str, *, name: str = "report") -> tuple[Path, Path]:

@@ -214,27 +214,27 @@ def test_the_report_has_bars_intervals_and_what_was_not_asked(tmp_path: Path):
         item = row.make(index)
         folder.add(recorded(row.name, index, item, perfect(item) if index else reply("It is 1."), exact=True))
     ablations = tmp_path / "trainer.json"
-    lines = [{"ablation": "none", "skill": "dtmf", "right": 9, "cases": 10}]
-    ablations.write_text(json.dumps({"ablations": lines, "drafts": [{"draft": 1, "accepted": 3, "cases": 4}]}))
+    line = {"off": "sinks", "skill": "dtmf", "right": 9, "cases": 10, "share": 0.9}
+    ablations.write_text(f"{json.dumps(line)}\n" + '{"skill": "draft 1", "right": 3, "cases": 4}\n')
     found = tables.report(
         [row, ROWS[0]], None, folder, engine={"model": "m", "revision": "r"}, skipped={ROWS[0].name: "too long"},
-        extra=tables.trainers_table(ablations),
+        extra=tables.trainers_tables([ablations]),
     )  # fmt: skip
     text = tables.page(found, title="T")
     assert "| touch tones | 3 of 4 | 75.0 % | 30.1 % to 95.4 % | 95 % | **not met** | 0.20 |" in text
     assert "| look-up, 256 | – |  |  |  | too long |  |" in text
-    assert "| none | 9 of 10 |" in text
-    assert "| 1 | 3 of 4 | 75.0 % |" in text
+    assert "| sinks | 9 of 10 |" in text
+    assert "| draft 1 | 3 of 4 | 75.0 % |" in text
     data, page = tables.write(tmp_path / "out", found, text)
     assert json.loads(data.read_text())["rows"][0]["right"] == 3
     assert page.read_text() == text
 
 
-@pytest.mark.parametrize("content", ["[", "[{}]", '{"drafts": [{"draft": 1}]}', "3"])
+@pytest.mark.parametrize("content", ["[", "{}", '{"off": "sinks", "skill": "dtmf"}', '[{"skill": "draft 1"}]', "3"])
 def test_a_trainers_file_of_another_form_is_refused(content: str, tmp_path: Path):
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(EvalRunError, match=r"t\.json"):
-        tables.trainers_table(tmp_path / "t.json")
+        tables.trainers_tables([tmp_path / "t.json"])
 
 
 def test_needles_lie_at_their_depth_and_share_a_haystack():
