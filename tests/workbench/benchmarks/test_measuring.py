@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,13 +146,36 @@ def test_the_benches_have_what_the_command_needs() -> None:
         load("fast")
 
 
-def test_the_command_lists_runs_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_runs_and_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(bench: Bench, args) -> None:
+        took = bench.alternate({"a": lambda: 2.0, "b": lambda: 1.0})
+        bench.ratio("a over b", took["a"], took["b"], at_most=args.most)
+
+    def configure(parser) -> None:
+        parser.add_argument("--most", type=float, default=3.0)
+
     assert main(["bench"]) == 0
     assert "compose" in capsys.readouterr().out
-    assert main(["bench", "compose", "--quick", "--rounds", "3", "--json", "--out", str(tmp_path)]) == 0
+    tiny = SimpleNamespace(SUMMARY="tiny", configure=configure, run=run)
+    monkeypatch.setattr("workbench.cli.bench.load", lambda name: tiny)
+    assert main(["bench", "compose", "--quick", "--rounds", "3", "--most", "1", "--json", "--out", str(tmp_path)]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["quick"]
+    assert record["options"] == {"most": 1.0}
+    assert [(row["median"], row["met"]) for row in record["rows"]] == [(2.0, False)]
     assert {path.name for path in tmp_path.iterdir()} == {"compose.json", "compose.md"}
     assert main(["bench", "compose", "--rounds", "1"]) == 1
     with pytest.raises(SystemExit, match="2"):
         main(["bench", "nothing"])
+
+
+@pytest.mark.slow
+def test_the_bench_of_composing_runs_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "compose", "--quick", "--rounds", "3", "--json", "--out", str(tmp_path)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["options"]["pages"] == 6
+    rows = {row["name"]: row for row in record["rows"]}
+    assert rows["memory at the peak of composing it"]["median"] > 0
+    assert {"PDF to parts", "images to parts", "audio to parts", "a million mixed tokens, cold", "loading it"} <= set(rows)
