@@ -31,6 +31,7 @@ from .protocol import (
     PrefillProgress,
     Rendered,
     Reply,
+    Reuse,
     Sampling,
 )
 from .protocol.intervention_sets import check, place, to_json
@@ -272,6 +273,47 @@ class Engine:
                 if progress is not None and isinstance(event, PrefillProgress):
                     progress(event)
         raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+
+    def probe(self, context: Rendered | Renderable) -> Reuse:
+        """What of a context would be reused from the prefix cache if it ran now, by part, and why not more. Nothing runs.
+
+        Raises
+        ------
+        FeatureUnsupported
+            A plain vLLM server does not tell.
+        """
+        return blocking(self.aprobe(context))
+
+    async def aprobe(self, context: Rendered | Renderable) -> Reuse:
+        """:meth:`probe` for asynchronous callers."""
+        if self._plain is not None:
+            raise FeatureUnsupported(
+                "a plain vLLM server does not say what its prefix cache holds: the reply's usage does, afterwards"
+            )
+        rendered = self._rendered(context)
+        name = await self._uploads.send(rendered)
+        answer = await self._connection.request("POST", "/workbench/probe", json={"context": name}, timeout_s=60)
+        return Reuse(**answer.json(), spans=rendered.spans)
+
+    def explain(self, reply: Reply) -> Reuse:
+        """What of a reply's context was reused, by part, and what broke the prefix.
+
+        Raises
+        ------
+        ContextUnknown
+            The context was sent by another client, or too long ago.
+        FeatureUnsupported
+            The reply does not come from an engine that notes it.
+        """
+        noted = reply.provenance.get("reuse")
+        if noted is None:
+            raise FeatureUnsupported("this reply does not say what its engine had cached: it comes from a plain vLLM server")
+        rendered = self._uploads.sent(reply.context)
+        return Reuse(
+            prompt_tokens=reply.usage.prompt_tokens, cached_tokens=reply.usage.cached_tokens, matching_tokens=None,
+            shared_tokens=max(noted["shared_tokens"], reply.usage.cached_tokens), hit_tokens=noted["hit_tokens"],
+            earlier=noted["earlier"], spans=rendered.spans,
+        )  # fmt: skip
 
     def status(self) -> dict[str, Any]:
         """What is going on: running and waiting requests, prompt progress, cache use."""

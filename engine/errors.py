@@ -20,7 +20,8 @@
     │   ├── AdapterUnknown          no adapter of that name is loaded, or lies in the engine's adapter folders
     │   ├── AdapterRefused          an adapter that cannot be loaded: a bad one, a name that is taken, too many
     │   ├── CaptureRefused          a capture plan this engine cannot fulfil
-    │   └── InterventionRefused     an intervention that is malformed, or that this engine or context cannot have
+    │   ├── InterventionRefused     an intervention that is malformed, or that this engine or context cannot have
+    │   └── EngineBusy              as many requests as it takes are running or waiting
     ├── RequestFailed               accepted, then failed (the engine's own error is in the message)
     └── ContextError                see ``workbench.errors``
 
@@ -187,6 +188,13 @@ class InterventionRefused(RequestRefused):
 
     code = "intervention-refused"
     http_status = 422
+
+
+class EngineBusy(RequestRefused):
+    """As many requests as this engine takes at once are running or waiting already."""
+
+    code = "engine-busy"
+    http_status = 429
 
 
 class RequestFailed(InklingError):

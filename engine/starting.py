@@ -27,6 +27,7 @@ from . import discovery
 from .discovery import Found
 from .errors import EngineStartError, from_json
 from .protocol import places
+from .protocol.deaths import cause_of_death, read_tail
 from .protocol.presence import KernelSettings, write_private
 from .recipes import Recipe
 
@@ -214,30 +215,17 @@ def exit_error(code: int) -> EngineStartError:
     return EngineStartError(f"the engine ended while starting with status {code}", exit_code=code)
 
 
-_CAUSES = (
-    # What vLLM's own processes say when they give up, and what it means; the first that matches explains best.
-    (re.compile(r"No module named '([\w.]+)'"), "a package is missing: {0}"),
-    (re.compile(r"((?:torch\.)?OutOfMemoryError[^\n]*|Cannot allocate memory|std::bad_alloc)"), "not enough memory: {0}"),
-    (re.compile(r"(No available memory for the cache blocks[^\n]*)"), "not enough memory: {0}"),
-    (re.compile(r"(larger than the available KV cache memory[^\n]*)"), "the context length does not fit the cache: {0}"),
-    (re.compile(r"(No such file or directory: '[^']*'|Error retrieving file list[^\n]*|does not appear to have a file[^\n]*)"),
-     "the checkpoint cannot be read: {0}"),
-    (re.compile(r"(?:EngineCore|Worker)[^\n]*?\b((?:\w+Error|AssertionError)\b: ?[^\n]+)"), "{0}"),
-)  # fmt: skip
-
-
 def start_error(error: dict[str, Any], log: Path) -> EngineStartError:
     """The error of a failed start: one sentence with its cause, as far as the log knows it, and the log's place."""
     given = from_json(error)
     message = given.message
-    try:
-        text = log.read_text("utf-8", errors="replace")
-    except OSError:
-        text = ""
+    detail = given.detail | {"log": str(log)}
     if "Engine core initialization failed" in message or "status" in message or "killed" in message:
-        cause = next((says.format(found[1]) for pattern, says in _CAUSES if (found := pattern.search(text))), None)
-        message = f"{message.split('. See root cause')[0].rstrip('.')}: {cause}" if cause else message
-    return EngineStartError(f"the engine did not start: {message.rstrip('.')}. Log: {log}", **given.detail | {"log": str(log)})
+        death = cause_of_death(read_tail(log))
+        if death.sentence not in message and (death.kind != "unknown" or "without naming" not in death.sentence):
+            message = f"{message.split('. See root cause')[0].rstrip('.')}: {death}"
+            detail["cause"] = death.kind
+    return EngineStartError(f"the engine did not start: {message.rstrip('.')}. Log: {log}", **detail)
 
 
 def kill_group(child: subprocess.Popen[bytes], *, grace_s: float = 15.0) -> None:

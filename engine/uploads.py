@@ -58,12 +58,7 @@ class Uploads:
                 f"adapter {reply.adapter!r} gave this reply; captures and scores run the model alone. Capture its context, or "
                 "a reply of the model's own", adapter=reply.adapter,
             )  # fmt: skip
-        rendered = self._sent.get(reply.context)
-        if rendered is None:
-            raise ContextUnknown(
-                f"the context of this reply ({reply.context[:19]}…) is not at hand: render it with the reply added and give that",
-                context=reply.context,
-            )  # fmt: skip
+        rendered = self.sent(reply.context)
         start, last = len(rendered), rendered.spans[-1]
         span = Span(
             start=start, stop=start + len(reply.token_ids), part=None, label="reply", modality="text", message=last.message + 1,
@@ -72,6 +67,22 @@ class Uploads:
             token_ids=np.concatenate([rendered.token_ids, reply.token_ids]), spans=(*rendered.spans, span), media=rendered.media,
             image_rule=rendered.image_rule, blobs=rendered.blobs,
         )  # fmt: skip
+
+    def sent(self, name: str) -> Rendered:
+        """A context that was sent lately.
+
+        Raises
+        ------
+        ContextUnknown
+            It was not sent by this client, or too long ago.
+        """
+        rendered = self._sent.get(name)
+        if rendered is None:
+            raise ContextUnknown(
+                f"the context of this reply ({name[:19]}…) is not at hand: render it with the reply added and give that",
+                context=name,
+            )  # fmt: skip
+        return rendered
 
     def _remember(self, name: str, rendered: Rendered) -> None:
         self._sent[name] = rendered

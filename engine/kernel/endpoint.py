@@ -66,6 +66,5 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace, mod
     return KernelState(
         llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
         table=TokenBytes(tokenizer), unsupported=unsupported_fields(llm.vllm_config),
-        jobs=CaptureJobs(home / "captures" / settings.nonce),
-        adapters=adapters,
+        jobs=CaptureJobs(home / "captures" / settings.nonce), adapters=adapters, log=str(Path(settings.run) / "kernel.log"),
     )  # fmt: skip

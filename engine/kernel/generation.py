@@ -18,11 +18,13 @@ import numpy as np
 
 from ..errors import BadRequest, ContextTooLong, EngineDied, InklingError, RenderMismatch, RequestFailed
 from ..protocol import Done, Event, Intervention, PrefillProgress, Reply, Sampling, Timings, TokenLogprob, Usage
+from ..protocol.deaths import cause_of_death, read_tail
 from ..protocol.intervention_sets import describe, to_json
 from .contexts import StoredContext
 from .intervening import intervened
 from .media import vllm_prompt
 from .parsing import ReplyParser
+from .reuse import ask_core
 from .state import Activity, KernelState
 
 PROGRESS_PERIOD_S = 0.2
@@ -104,6 +106,7 @@ async def generate(
     """
     chosen = state.adapters.chosen(adapter)
     activity = Activity(request_id=request_id, kind="generate", total_tokens=len(context))
+    earlier, shared = state.reuse.most_similar(context, adapter)
     parser, run = ReplyParser(state.framing, state.table), _Run(len(context))
     began = time.monotonic()
     state.active[request_id] = activity
@@ -124,6 +127,11 @@ async def generate(
         state.active.pop(request_id, None)
     for event in parser.close():
         yield event
+    if run.token_ids:
+        state.reuse.add(
+            context, run.token_ids, computed_tokens=len(context) - run.cached_tokens, first_token_s=run.first_token_s,
+            adapter=adapter,
+        )  # fmt: skip
     if run.finish not in ("stop", "length", "abort"):
         raise RequestFailed(f"the engine ended the request with {run.finish!r}", request_id=request_id)
     drafted, accepted = await acceptance(state, request_id)
@@ -138,8 +146,9 @@ async def generate(
         ),
         timings=Timings(first_token_s=run.first_token_s, total_s=time.monotonic() - began),
         finish_reason=run.finish, context=context.id, request_id=request_id, logprobs=tuple(run.logprobs),
-        notices=tuple(notices), adapter=adapter, provenance=provenance(state, options, interventions)
-        | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
+        notices=tuple(notices), adapter=adapter,
+        provenance=provenance(state, options, interventions) | {"reuse": {"earlier": earlier, "shared_tokens": shared, "hit_tokens":
+        state.reuse.hit_tokens}} | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
     ))  # fmt: skip
 
 
@@ -153,7 +162,11 @@ async def acceptance(state: KernelState, request_id: str) -> tuple[tuple[int, ..
 
 
 async def warm_up(state: KernelState) -> None:
-    """One token for nobody: the first request of a fresh engine pays for lazy initialisation, seconds of it."""
+    """One token for nobody: the first request of a fresh engine pays for lazy initialisation, seconds of it.
+
+    Asks for the cache's granularity, too: an engine core that cannot be asked shows at start.
+    """
+    await ask_core(state, np.asarray([state.framing.message_user], dtype=np.uint32), [])
     salt = new_request_id()
     (engine_input,) = await state.llm.renderer.render_cmpl_async(
         [{"prompt_token_ids": [state.framing.message_user, state.framing.message_model], "cache_salt": salt}]
@@ -203,8 +216,9 @@ async def with_progress(state: KernelState, outputs: AsyncIterator[Any], activit
             if item is None:
                 return
             if isinstance(item, Exception):
-                raise _named(item) from item
-            first, activity.waiting, activity.done_tokens = False, False, activity.total_tokens
+                raise _named(item, state, activity) from item
+            first = False
+            activity.note(activity.total_tokens)
             yield item
     finally:
         pump.cancel()
@@ -238,24 +252,41 @@ async def prefill_progress(state: KernelState, activity: Activity) -> PrefillPro
     (found, *_) = await state.llm.collective_rpc("workbench_progress")
     # vLLM appends eight random characters to the ids it is given.
     mine = [done for name, (done, _) in found.items() if name.startswith(f"{activity.request_id}-")]
-    activity.waiting = not mine
-    activity.done_tokens = min(mine[0], activity.total_tokens) if mine else 0
-    return PrefillProgress(done_tokens=activity.done_tokens, total_tokens=activity.total_tokens, waiting=activity.waiting)
+    if mine:
+        activity.note(mine[0])
+    return PrefillProgress(
+        done_tokens=activity.done_tokens, total_tokens=activity.total_tokens, waiting=activity.waiting,
+        position=queue_position(state, activity), left_s=activity.left_s(state.reuse.prefill_tokens_per_s),
+    )  # fmt: skip
 
 
-def _named(problem: Exception) -> InklingError:
+def queue_position(state: KernelState, activity: Activity) -> int | None:
+    """Requests of ours that wait and came before; None for one that runs. vLLM takes them in this order."""
+    if not activity.waiting:
+        return None
+    return sum(other.waiting and other.began < activity.began for other in state.active.values())
+
+
+def _named(problem: Exception, state: KernelState, activity: Activity) -> InklingError:
     """The error our clients know for one of vLLM's."""
     from vllm.exceptions import VLLMClientError
     from vllm.v1.engine.exceptions import EngineDeadError
 
     match problem:
         case EngineDeadError():
-            return EngineDied("the engine died while answering; its log says why, the context is kept")
+            return died(state, activity)
         case VLLMClientError():
             return BadRequest(f"vLLM refused the request: {problem}")
         case InklingError():
             return problem
     return RequestFailed(f"vLLM failed on the request: {problem.__cause__ or problem}")
+
+
+def died(state: KernelState, activity: Activity) -> EngineDied:
+    """The engine's death as its clients hear of it: cause and remedy, as far as the log knows."""
+    request = f"{activity.kind} of {activity.total_tokens:,} tokens"
+    death = cause_of_death(read_tail(state.log), last_request=request)
+    return EngineDied(f"the engine died while answering: {death}. The context is kept", cause=death.kind, remedy=death.remedy)
 
 
 def provenance(state: KernelState, options: Sampling | None = None, interventions: Sequence[Intervention] = ()) -> dict[str, Any]:

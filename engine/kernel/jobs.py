@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadRequest, EngineDied, InklingError, RequestFailed
+from ..errors import BadRequest, EngineBusy, EngineDied, InklingError, RequestFailed
 from ..protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Intervention, Span
 from .capture_costs import check_cost, cost_of
 from .capture_run import CaptureRun
@@ -93,7 +93,14 @@ class CaptureJobs:
         ------
         CaptureRefused
             A seam that cannot fire here, something that is not there, or too large; nothing was started.
+        EngineBusy
+            As many captures as the engine takes are running or waiting.
         """
+        if (busy := sum(job.state in ("queued", "running") for job in self._jobs.values())) >= state.info.limits.captures:
+            raise EngineBusy(
+                f"{busy} captures are running or waiting, this engine takes {state.info.limits.captures} (limits.captures): "
+                "try again when one has ended", limit=state.info.limits.captures,
+            )  # fmt: skip
         cost = self.cost(state, context, plan, spans=len(spans))
         free = shutil.disk_usage(self.folder).free
         check_cost(cost, plan, state.info, len(context), spans=len(spans), free_bytes=free, recompute=recompute)

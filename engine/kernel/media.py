@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadRequest
-from ..protocol import ImageRule
+from ..protocol import ImageRule, Media
 from .blobs import BlobStore
 from .contexts import StoredContext
 
@@ -69,12 +69,15 @@ def vllm_prompt(context: StoredContext, blobs: BlobStore, *, cache_salt: str | N
         content = blobs.read(item.blob)
         decoded = _image(content, item.blob) if item.kind == "image" else _audio(content, item.blob)
         data.setdefault(item.kind, []).append(decoded)
-        # The same image under another resize rule is another input, so the rule is part of its name.
-        rule = f"-{context.image_rule.id}" if item.kind == "image" else ""
-        names.setdefault(item.kind, []).append(item.blob.removeprefix("sha256:") + rule)
+        names.setdefault(item.kind, []).append(cache_name(item, context.image_rule))
     if data:
         prompt |= {"multi_modal_data": data, "multi_modal_uuids": names}
     return prompt
+
+
+def cache_name(item: Media, rule: ImageRule) -> str:
+    """What vLLM's caches know a media item by: the same image under another resize rule is another input."""
+    return item.blob.removeprefix("sha256:") + (f"-{rule.id}" if item.kind == "image" else "")
 
 
 def _image_size_px(path: Path, blob: str) -> tuple[int, int]:

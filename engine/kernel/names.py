@@ -30,6 +30,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "vllm.envs": ("VLLM_MAX_BAD_WORDS_TOTAL_TOKENS", "VLLM_USE_V2_MODEL_RUNNER"),
     "vllm.v1.engine.exceptions": ("EngineDeadError",),
+    "vllm.v1.request": ("Request",),
+    "vllm.multimodal.inputs": ("MultiModalFeatureSpec", "PlaceholderRange"),
+    "vllm.v1.core.kv_cache_coordinator": ("HybridKVCacheCoordinator",),
 }
 
 ENGINE_METHODS = ("generate", "abort", "collective_rpc", "pause_generation", "get_supported_tasks", "shutdown")

@@ -1,4 +1,4 @@
-"""vLLM plugin, loaded in every process vLLM starts: no engine process outlives its kernel, and captures bound the prefix cache.
+"""vLLM plugin, loaded in every process vLLM starts: no engine process outlives its kernel, and the core serves its questions.
 
 vLLM's engine core never notices that the API process was killed; it would keep the model in memory for ever. Linux can send a
 signal when a parent dies, so each child asks for that. Active only below our kernel, which names its process in the
@@ -11,6 +11,8 @@ import ctypes
 import os
 import signal
 import sys
+
+from . import core_calls
 
 PARENT_ENV = "INKLING_KERNEL_PID"
 """Process id of the kernel's API process, set by the launcher before vLLM is imported."""
@@ -27,6 +29,7 @@ def register() -> None:
     from . import prefix_cap
 
     prefix_cap.install()
+    core_calls.install()
 
 
 def die_with_parent() -> None:

@@ -11,6 +11,7 @@ from ..protocol import EngineInfo, FramingIds
 from .blobs import BlobStore
 from .capture_costs import Speed
 from .contexts import ContextStore
+from .reuse import ReuseHistory
 from .token_bytes import TokenBytes
 
 if TYPE_CHECKING:
@@ -29,6 +30,20 @@ class Activity:
     generated_tokens: int = 0
     waiting: bool = True
     began: float = field(default_factory=time.monotonic)
+    first_done_tokens: int = 0
+    first_done_at: float = 0.0
+
+    def note(self, done_tokens: int) -> None:
+        """Prompt tokens that are computed by now; the first ones come from the cache."""
+        if self.waiting:
+            self.waiting, self.first_done_tokens, self.first_done_at = False, done_tokens, time.monotonic()
+        self.done_tokens = min(done_tokens, self.total_tokens)
+
+    def left_s(self, usual_tokens_per_s: float | None) -> float | None:
+        """Seconds until the prompt is computed: by its own rate, or by `usual_tokens_per_s`; None without either."""
+        gained, took = self.done_tokens - self.first_done_tokens, time.monotonic() - self.first_done_at
+        rate = gained / took if not self.waiting and gained > 0 and took > 0 else usual_tokens_per_s
+        return None if not rate else round((self.total_tokens - self.done_tokens) / rate, 2)
 
     def to_json(self) -> dict[str, Any]:
         """The activity as the status route tells it."""
@@ -48,6 +63,10 @@ class KernelState:
     llm : vllm.v1.engine.async_llm.AsyncLLM
     stopping : asyncio.Event
         Set once when the kernel is to end; open streams watch it.
+    log : str or None
+        Its log's path.
+    admitted : int
+        Requests that run or wait (see :mod:`engine.kernel.admission`).
     """
 
     llm: Any
@@ -62,3 +81,6 @@ class KernelState:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     active: dict[str, Activity] = field(default_factory=dict)
     speed: Speed = field(default_factory=Speed)
+    log: str | None = None
+    admitted: int = 0
+    reuse: ReuseHistory = field(default_factory=ReuseHistory)

@@ -39,6 +39,7 @@ from .replies import (
     ToolCall,
     Usage,
 )
+from .reuse import PartReuse, Reuse
 from .selectors import TokenRange
 from .span_json import span_from_json, span_to_json
 from .spans import (
@@ -59,8 +60,8 @@ __all__ = [
     "AttentionPlan", "AudioPlace", "BanExperts", "CAPTURE_LAYOUT", "CaptureCost", "CaptureJob", "CaptureManifest",
     "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "DropLogScaling", "EFFORTS", "EngineInfo", "Event",
     "FinishReason", "ForceExperts", "FramingIds", "INTERVENTION_SEAMS", "ImagePlace", "ImageRule", "Intervention", "Limits",
-    "Locator", "MAX_EFFORT", "MaskModality", "MaskSpan", "Media", "Modality", "PatchGrid", "PrefillProgress", "Reasoning",
-    "Rendered", "Reply", "ResidualPlan", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling", "ScaleBias",
+    "Locator", "MAX_EFFORT", "MaskModality", "MaskSpan", "Media", "Modality", "PartReuse", "PatchGrid", "PrefillProgress",
+    "Reasoning", "Rendered", "Reply", "ResidualPlan", "Reuse", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling", "ScaleBias",
     "ScaleSconv", "ScaleSinks", "SconvPlan", "Seam", "Span", "StretchBias", "Text", "TextPlace", "Timings", "TokenLogprob",
     "TokenRange", "ToolCall", "Usage", "check_partition", "context_id", "span_at", "span_from_json", "span_to_json",
     "tokens_by_modality",

@@ -16,7 +16,8 @@ API_VERSION = 1
 class Limits(BaseModel):
     """Limits an engine enforces, in tokens unless the name says otherwise.
 
-    ``context_tokens`` bounds prompt plus reserved answer.
+    ``context_tokens`` bounds prompt plus reserved answer; ``requests`` and ``captures`` are how many may run or wait at once, for
+    all clients together: one more is refused, and says so.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -26,6 +27,8 @@ class Limits(BaseModel):
     images_per_request: int | None = None
     audios_per_request: int | None = None
     blob_bytes: int = 1 << 30
+    requests: int = 64
+    captures: int = 16
 
 
 class Seam(BaseModel):

@@ -140,11 +140,23 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillProgress:
-    """The engine has computed `done_tokens` of the prompt's `total_tokens` (cached ones included in both)."""
+    """The engine has computed `done_tokens` of the prompt's `total_tokens` (cached ones included in both).
+
+    Attributes
+    ----------
+    waiting : bool
+        It has not begun.
+    position : int or None
+        Requests of this kernel that wait before it; None once it runs.
+    left_s : float or None
+        Seconds until the first token, from this prompt's own rate or, before it has one, from the last prompts'.
+    """
 
     done_tokens: int
     total_tokens: int
     waiting: bool = False
+    position: int | None = None
+    left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

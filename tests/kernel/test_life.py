@@ -135,9 +135,9 @@ def test_without_vllm_the_remedy_is_named(own: Path, monkeypatch: pytest.MonkeyP
     ("log", "says"),
     [
         ("(EngineCore pid=1) ModuleNotFoundError: No module named 'scipy'\n", "a package is missing: scipy"),
-        ("(Worker pid=1) torch.OutOfMemoryError: CUDA out of memory. Tried\n", "not enough memory"),
+        ("(Worker pid=1) torch.OutOfMemoryError: CUDA out of memory. Tried\n", "GPU memory ran out"),
         ("(EngineCore pid=1) ValueError: No available memory for the cache blocks. Try\n", "not enough memory"),
-        ("(Worker pid=1) ERROR 11-30 RuntimeError: size mismatch for layer\n", "RuntimeError: size mismatch"),
+        ("(Worker pid=1) ERROR 11-30 RuntimeError: size mismatch for layer\n", "size mismatch for layer"),
         ("nothing of note\n", "Engine core initialization failed"),
     ],
 )

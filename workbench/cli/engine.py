@@ -43,6 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     logs.add_argument("-n", "--lines", type=int, default=LOG_LINES, help=f"so many lines from its end (default: {LOG_LINES})")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows, until Ctrl-C")
     _action(actions, "list", "engines that are running")
+    verifying = _action(actions, "verify", "whether a running engine is what its recipe promises: fit, parity, seams, speed")
+    _which(verifying)
+    verifying.add_argument("--out", type=Path, help="write the report as JSON to this file")
+    clean = _action(actions, "clean", "remove what engines left on disk: old blobs, contexts, captures and logs")
+    clean.add_argument("--older-than", type=float, default=7.0, metavar="DAYS", help="what was not used for so long (default: 7)")
+    clean.add_argument("--dry-run", action="store_true", help="only say what would go")
     check = _action(actions, "check", "a checkpoint's files, by their headers alone")
     check.add_argument("folder", type=Path, help="folder with config.json and .safetensors files")
     check.add_argument("--drafts", type=int, default=0, help="draft blocks that have to be there (default: none)")
@@ -52,7 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run one action; 0 when it did what was asked."""
     actions = {
-        "start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check, "adapters": adapters.run,
+        "start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check, "verify": _verify,
+        "clean": _clean, "adapters": adapters.run,
     }  # fmt: skip
     return actions[args.action](args, console)
 
@@ -139,6 +146,30 @@ def _list(_args: argparse.Namespace, console: Console) -> int:
     console.show("\n".join(repr(item) for item in found) or "no engine is running")
     shown = ("url", "recipe", "model", "host", "pid", "started_by", "started_at", "log")
     console.result({"engines": [{name: getattr(item.presence, name) for name in shown} for item in found]})
+    return 0
+
+
+def _verify(args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    from ..verifying import verify
+
+    item = _found(args)
+    report = verify(engine.attach(item.url, item.token), say=console.note)
+    console.show(str(report))
+    console.result(report.to_json())
+    if args.out:
+        report.save(args.out)
+    return 0 if report.passed else 1
+
+
+def _clean(args: argparse.Namespace, console: Console) -> int:
+    from engine.cleaning import clean
+
+    cleaned = clean(older_than_s=args.older_than * 86_400, dry_run=args.dry_run)
+    verb = "would remove" if args.dry_run else "removed"
+    console.show(f"{verb} {cleaned.files:,} files, {cleaned.bytes / 1e6:,.1f} MB; kept {cleaned.kept_bytes / 1e6:,.1f} MB")
+    console.result(cleaned.to_json() | {"dry_run": args.dry_run})
     return 0
 
 

@@ -12,6 +12,7 @@ from ...errors import BadRequest
 from ...protocol.intervention_sets import check, from_json, salt
 from ...protocol.wire import GenerateBody, event_to_json
 from .. import generation
+from ..admission import Admitted
 from ..dependencies import State
 from .route import router
 from .sse import stream
@@ -32,10 +33,18 @@ async def generate(body: GenerateBody, state: State) -> StreamingResponse:
     context = await asyncio.to_thread(state.contexts.get, body.context)
     interventions = [from_json(item) for item in body.interventions]
     check(interventions, state.info, len(context))
-    engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens, cache_salt=salt(interventions))
+    admitted = Admitted(state)
+    try:
+        engine_input = await generation.prepare(state, context, answer_tokens=options.max_tokens, cache_salt=salt(interventions))
+    except BaseException:
+        admitted.leave()
+        raise
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for event in generation.generate(state, context, engine_input, options, request_id, body.adapter, interventions):
-            yield event_to_json(event)
+        try:
+            async for event in generation.generate(state, context, engine_input, options, request_id, body.adapter, interventions):
+                yield event_to_json(event)
+        finally:
+            admitted.leave()
 
-    return stream(events())
+    return stream(events(), at_end=admitted.leave)

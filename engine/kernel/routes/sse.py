@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTask
 
 from ...errors import InklingError, RequestFailed
 
@@ -16,8 +17,11 @@ def event(name: str, values: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
 
 
-def stream(events: AsyncIterator[tuple[str, dict[str, Any]]]) -> StreamingResponse:
-    """A response of events; an error after the first byte becomes an event called ``error``."""
+def stream(events: AsyncIterator[tuple[str, dict[str, Any]]], *, at_end: Callable[[], None] | None = None) -> StreamingResponse:
+    """A response of events; an error after the first byte becomes an event called ``error``.
+
+    `at_end` is called when the response is over, also when the client left before the first event.
+    """
 
     async def lines() -> AsyncIterator[str]:
         try:
@@ -30,5 +34,6 @@ def stream(events: AsyncIterator[tuple[str, dict[str, Any]]]) -> StreamingRespon
 
     # Proxies that buffer would turn a stream into one lump at its end.
     return StreamingResponse(
-        lines(), media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
-    )
+        lines(), media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        background=BackgroundTask(at_end) if at_end else None,
+    )  # fmt: skip
