@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._linking import link
+    from .chat.widget import Chat
     from .engine_status.widget import EngineStatus
     from .routing_map.widget import RoutingMap
     from .span_table.widget import SpanTable
 
-__all__ = ["EngineStatus", "RoutingMap", "SpanTable", "link"]
+__all__ = ["Chat", "EngineStatus", "RoutingMap", "SpanTable", "link"]
 
 _PLACES = {
+    "Chat": ".chat.widget",
     "EngineStatus": ".engine_status.widget", "RoutingMap": ".routing_map.widget", "SpanTable": ".span_table.widget",
     "link": "._linking",
 }  # fmt: skip

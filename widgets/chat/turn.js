@@ -12,9 +12,17 @@ const MOST_TOKENS = 2_000; // one element a token: beyond this the text stays pl
  * @returns {HTMLElement}
  */
 export function createTurn(turn, actions, signal) {
-  const mine = turn.role === "user";
-  const body = mine ? message(turn, actions, signal) : reply(turn, actions, signal);
-  return element("article", { class: `ink-turn is-${turn.role}${actions.chosen ? " is-chosen" : ""}`, "aria-label": mine ? "You" : "Inkling" }, body);
+  const [who, body] = {
+    user: () => ["You", message(turn, actions, signal)],
+    tool: () => ["Tool", [element("pre", { class: "ink-call", text: turn.text })]],
+    stopped: () => ["Inkling, stopped", stopped(turn)],
+  }[/** @type {string} */ (turn.role)]?.() ?? ["Inkling", reply(turn, actions, signal)];
+  return element("article", { class: `ink-turn is-${turn.role}${actions.chosen ? " is-chosen" : ""}`, "aria-label": who }, body);
+}
+
+function stopped(/** @type {any} */ turn) {
+  return [...(turn.reasoning ? [element("p", { class: "ink-reasoning", text: turn.reasoning })] : []), element("p", { class: "ink-said", text: turn.text }),
+    element("p", { class: "ink-notice", text: "Stopped. What had come is shown, and is not part of the conversation." })];
 }
 
 function branches(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
@@ -48,8 +56,7 @@ function message(/** @type {any} */ turn, /** @type {any} */ actions, /** @type 
     event.stopPropagation();
     if (event.key === "Escape") toggle(false);
   }, { signal });
-  const parts = (turn.parts ?? []).map((/** @type {any} */ part) => element("span", { class: "ink-part", text: `${part.label} · ${count(part.tokens)}` }));
-  return [...(parts.length ? [element("p", { class: "ink-parts" }, parts)] : []), text, field,
+  return [text, field,
     element("p", { class: "ink-actions" }, [edit, again, leave, ...branches(turn, actions, signal)])];
 }
 
@@ -58,7 +65,7 @@ function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {A
   const readout = element("p", { class: "ink-facts ink-alternatives", "aria-live": "polite", hidden: true });
   const found = [];
   if (turn.reasoning) {
-    found.push(element("details", { class: "ink-reasoning" }, [element("summary", { text: `Reasoning, ${count(turn.reasoning_tokens)} tokens` }), element("p", { text: turn.reasoning })]));
+    found.push(element("details", { class: "ink-reasoning" }, [element("summary", { text: "Reasoning" }), element("p", { text: turn.reasoning })]));
   }
   found.push(said);
   for (const call of turn.tools) {
@@ -66,7 +73,6 @@ function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {A
   }
   for (const text of turn.notices) found.push(element("p", { class: "ink-notice", text }));
   if (turn.finish_reason === "length") found.push(element("p", { class: "ink-notice", text: "Cut at the answer's limit: raise “Answer up to” and retry." }));
-  if (turn.finish_reason === "abort") found.push(element("p", { class: "ink-notice", text: "Stopped. What had come is kept." }));
   const usage = turn.usage;
   const cost = `${count(usage.prompt_tokens)} tokens read, ${count(usage.cached_tokens)} of them cached · ${count(usage.completion_tokens)} written · ` +
     `first after ${turn.timings.first_token_s.toFixed(1)} s, all in ${turn.timings.total_s.toFixed(1)} s`;

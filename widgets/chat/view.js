@@ -29,6 +29,7 @@ export function render({ model, el, signal: hostSignal }) {
   const gauge = element("div", { class: "ink-window", role: "img" }, [fill]);
   const log = element("div", { class: "ink-turns", role: "log", "aria-label": "Conversation", tabindex: "0" });
   const empty = element("p", { class: "ink-facts ink-empty", text: "Ask about what is in the context. The answer streams here." });
+  const parts = element("p", { class: "ink-parts", "aria-label": "What stands before the conversation" });
   const live = createLive();
   const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
   const input = element("textarea", { class: "ink-input", rows: "2", "aria-label": "Your message", placeholder: "Ask…" });
@@ -43,7 +44,7 @@ export function render({ model, el, signal: hostSignal }) {
   const root = element("section", { class: "ink-widget ink-chat", "aria-label": "Chat" }, [
     element("header", { class: "ink-head" }, [element("div", {}, [title, facts]), gauge]),
     ...meta().notices.map((/** @type {string} */ text) => element("p", { class: "ink-notice", text })),
-    log, empty, live.el, problem,
+    parts, log, empty, live.el, problem,
     element("div", { class: "ink-compose" }, [input, element("div", { class: "ink-send" }, [send, stop])]),
     element("div", { class: "ink-row" }, [effort.el, temperature, limit, cost]),
   ]);
@@ -131,6 +132,8 @@ export function render({ model, el, signal: hostSignal }) {
   function showMeta() {
     const { model: name, context_tokens: most, used_tokens: used } = meta();
     facts.textContent = `${name} · ${count(used)} of ${count(most)} tokens used`;
+    parts.replaceChildren(...meta().parts.map((/** @type {any} */ part) => element("span", { class: "ink-part", text: `${part.label} · ${count(part.tokens)}` })));
+    parts.hidden = meta().parts.length === 0;
     fill.style.width = `${Math.min(100, (used / most) * 100)}%`;
     gauge.setAttribute("aria-label", `${count(used)} of ${count(most)} tokens used`);
   }

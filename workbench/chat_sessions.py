@@ -1,0 +1,304 @@
+"""A chat as any host shows it: a conversation, an engine, one answer at a time, and the state that a page draws.
+
+Used by the notebook widget and the app. The answer is read on a thread of its own and told to listeners at most
+:data:`UPDATES_PER_S` times a second; the finished turn is state, so a dropped update loses nothing. Requests as in
+:mod:`workbench.routing_views`:
+
+    verb     args            result
+    price    text            words, fits (what sending this would cost; nothing runs)
+    send     text            turn
+    stop     –               stopped
+    retry    turn            turn (another answer to the same question)
+    edit     turn, text      turn (another question in the same place)
+    branch   turn, to        turn (shows the sibling number `to`)
+
+This module knows no widget library; the tree is :class:`workbench.Conversation`'s.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InklingError
+from engine.protocol import EFFORTS, Done, PrefillProgress, Reasoning, Text, ToolCall
+
+from .contexts import Context
+from .conversations import Conversation, Turn
+from .efforts import resolve_effort
+from .errors import SelectionError
+from .token_text import token_text
+
+if TYPE_CHECKING:
+    from engine import Engine
+    from engine.protocol import Event, Reply, TokenLogprob
+
+UPDATES_PER_S = 30
+VERBS = ("price", "send", "stop", "retry", "edit", "branch")
+
+
+class ChatSession:
+    """One chat over one engine.
+
+    Parameters
+    ----------
+    engine : Engine
+    start : Context or Conversation, optional
+        What stands before the first question; a conversation is continued as it is.
+    max_tokens : int
+        Upper bound of an answer.
+    temperature : float
+    logprobs : int or None
+        Alternatives per token to ask for, shown on hover.
+    """
+
+    def __init__(
+        self, engine: Engine, start: Context | Conversation | None = None, *, max_tokens: int = 256, temperature: float = 1.0,
+        logprobs: int | None = 5,
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        self.conversation = start if isinstance(start, Conversation) else Conversation(start)
+        named = {value: name for name, value in EFFORTS.items()}
+        self.settings: dict[str, Any] = {
+            "effort": named.get(self.conversation.context().effort), "max_tokens": max_tokens, "temperature": temperature,
+            "logprobs": logprobs,
+        }  # fmt: skip
+        self.live: dict[str, Any] = {}
+        self.problem: dict[str, Any] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stopped: dict[str, Any] | None = None
+        rows = self.conversation.context(self.conversation.root).budget(engine, max_tokens=max_tokens).rows
+        self._parts = [{"label": row.label, "tokens": row.tokens} for row in rows]
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Call `changed`, on whatever thread, when the state did."""
+        self._listeners.append(changed)
+
+    @property
+    def busy(self) -> bool:
+        """An answer is under way."""
+        return bool(self.live)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Until no answer is under way."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def state(self) -> dict[str, Any]:
+        """What a page draws: ``meta``, ``turns`` (this branch), ``live``, ``problem``; JSON values."""
+        path = [turn for turn in self.conversation.path() if turn.kind != "context"]
+        turns = [self._turn(turn) for turn in path]
+        if self._stopped is not None:
+            turns.append(self._stopped)
+        info = self.engine.info
+        reply = next((turn.reply for turn in reversed(path) if turn.reply is not None), None)
+        used = (
+            reply.usage.prompt_tokens + reply.usage.completion_tokens
+            if reply is not None
+            else sum(part["tokens"] for part in self._parts)
+        )
+        return {
+            "meta": {
+                "model": info.model, "context_tokens": info.limits.context_tokens, "used_tokens": used, "efforts": list(EFFORTS),
+                "parts": self._parts,
+                "notices": ["The checkpoint has random weights: its answers are noise."] if info.random_weights else [],
+            },
+            "turns": turns, "live": dict(self.live), "problem": dict(self.problem),
+        }  # fmt: skip
+
+    def answer(self, request: Any) -> dict[str, Any]:
+        """Answer one request; whatever is wrong with it becomes an error answer, so that the page can show it."""
+        number = request.get("id") if isinstance(request, dict) else None
+        try:
+            verb, args = request["verb"], dict(request.get("args") or {})
+            if verb not in VERBS:
+                raise KeyError(verb)
+        except (KeyError, TypeError, ValueError):
+            return {"id": number, "ok": False, "error": SelectionError(f"a request needs a verb: {', '.join(VERBS)}").to_json()}
+        try:
+            return {"id": number, "ok": True, "result": getattr(self, f"_{verb}_asked")(**args)}
+        except InklingError as problem:
+            return {"id": number, "ok": False, "error": problem.to_json()}
+        except TypeError as problem:
+            return {"id": number, "ok": False, "error": SelectionError(f"cannot answer {verb} with {args}: {problem}").to_json()}
+
+    def send(self, text: str) -> Turn:
+        """Ask `text` on this branch; returns at once, the answer comes by itself.
+
+        Raises
+        ------
+        SelectionError
+            An answer is under way already.
+        ContextTooLong, MessageError
+            It cannot be sent; nothing was added.
+        """
+        return self._ask(text, at=self.conversation.leaf)
+
+    def stop(self) -> None:
+        """Stop the answer under way; what had come is shown and is not part of the conversation."""
+        self._stop.set()
+        self.wait(30)
+
+    def _ask(self, text: str, *, at: Turn) -> Turn:
+        self._idle()
+        # Rendered once before it is added, so that what cannot be sent leaves no turn behind.
+        trial = self.conversation.context(at)
+        effort = self._new_effort(trial)
+        trial.effort = trial.effort if effort is None else effort
+        trial.ask(text)
+        trial.budget(self.engine, max_tokens=self.settings["max_tokens"])
+        question = self.conversation.ask(text, at=at, effort=effort)
+        self._begin(question)
+        return question
+
+    def _begin(self, question: Turn) -> None:
+        self._stop.clear()
+        self.problem, self._stopped, self.live = {}, None, {"phase": "waiting", "text": "", "reasoning": ""}
+        self._tell()
+        self._thread = threading.Thread(target=self._read, args=(question,), name="inkling-chat", daemon=True)
+        self._thread.start()
+
+    def _read(self, question: Turn) -> None:
+        """The answer, event by event; ends in a turn, a stopped answer, or a problem, never in an exception."""
+        context = self.conversation.context(question)
+        options = {name: self.settings[name] for name in ("max_tokens", "temperature", "logprobs")}
+        began, told, reply = time.monotonic(), 0.0, None
+        try:
+            for event in self.engine.stream(context, **options):
+                reply = self._take(event, began)
+                if self._stop.is_set() or reply is not None:
+                    break
+                if time.monotonic() - told >= 1 / UPDATES_PER_S:
+                    told = time.monotonic()
+                    self._tell()
+        except InklingError as problem:
+            self.problem = problem.to_json()
+        except Exception as problem:  # a page that hangs on "waiting" would hide it
+            self.problem = {"code": "failed", "message": f"the answer failed: {type(problem).__name__}: {problem}"}
+        if reply is not None:
+            self.conversation.add_reply(reply, at=question)
+        elif self._stop.is_set():
+            self._stopped = {"id": "stopped", "role": "stopped", "text": self.live["text"], "reasoning": self.live["reasoning"]}
+        self.live = {}
+        self._tell()
+
+    def _take(self, event: Event, began: float) -> Reply | None:
+        match event:
+            case PrefillProgress(done_tokens=done, total_tokens=total, waiting=waiting):
+                if not waiting and "read_from" not in self.live:
+                    self.live |= {"read_from": done, "read_since": time.monotonic()}
+                self.live |= {"phase": "waiting" if waiting else "reading", "done_tokens": done, "total_tokens": total}
+                self.live["left_s"] = None if waiting else self._left_s(done, total)
+            case Text(text=text):
+                self.live |= {"phase": "writing", "text": self.live["text"] + text}
+            case Reasoning(text=text):
+                self.live |= {"phase": "thinking", "reasoning": self.live["reasoning"] + text}
+            case ToolCall(name=name):
+                self.live |= {"phase": "writing", "text": self.live["text"] + f"[calls {name}]"}
+            case Done(reply=reply):
+                return reply
+        return None
+
+    def _left_s(self, done: int, total: int) -> float | None:
+        """Time left for the prompt at the speed seen since it began; None before anything was seen."""
+        read, passed = done - self.live["read_from"], time.monotonic() - self.live["read_since"]
+        return round((total - done) * passed / read, 1) if read > 0 and passed > 0.2 else None
+
+    def _new_effort(self, context: Context) -> float | None:
+        """The effort to change to; None where it is the context's own, because a changed one computes everything again."""
+        chosen = self.settings["effort"]
+        value = None if chosen is None else resolve_effort(chosen)
+        return None if value == context.effort else value
+
+    def _idle(self) -> None:
+        if self.busy:
+            raise SelectionError("an answer is under way: stop it first, or wait for it")
+
+    def _tell(self) -> None:
+        for changed in list(self._listeners):
+            changed()
+
+    def _price_asked(self, text: str) -> dict[str, Any]:
+        context = self.conversation.context()
+        before = len(context.render(self.engine).token_ids)
+        effort = self._new_effort(context)
+        context.effort = context.effort if effort is None else effort
+        context.ask(text)
+        after = len(context.render(self.engine).token_ids)
+        limit, reserved = self.engine.info.limits.context_tokens, self.settings["max_tokens"]
+        words = f"+{after - before:,} tokens: {after:,} and up to {reserved:,} for the answer, of {limit:,}"
+        return {"words": words, "fits": after + reserved <= limit, "tokens": after}
+
+    def _send_asked(self, text: str) -> dict[str, Any]:
+        return {"turn": self.send(text).id}
+
+    def _stop_asked(self) -> dict[str, Any]:
+        self._stop.set()
+        return {"stopped": True}
+
+    def _retry_asked(self, turn: str) -> dict[str, Any]:
+        self._idle()
+        reply = self.conversation.turn(turn)
+        if reply.kind != "reply" or reply.parent is None:
+            raise SelectionError("only an answer can be asked for again")
+        question = self.conversation.turn(reply.parent)
+        self.conversation.select(question)
+        self._begin(question)
+        return {"turn": question.id}
+
+    def _edit_asked(self, turn: str, text: str) -> dict[str, Any]:
+        question = self.conversation.turn(turn)
+        if question.kind != "user" or question.parent is None:
+            raise SelectionError("only a question can be edited")
+        return {"turn": self._ask(text, at=self.conversation.turn(question.parent)).id}
+
+    def _branch_asked(self, turn: str, to: int) -> dict[str, Any]:
+        self._idle()
+        siblings = self._siblings(self.conversation.turn(turn))
+        if not 0 <= to < len(siblings):
+            raise SelectionError(f"there is no branch {to}: there are 0 to {len(siblings) - 1}")
+        leaf = siblings[to]
+        while children := self.conversation.children(leaf):
+            leaf = children[-1]
+        self.conversation.select(leaf)
+        self._stopped = None
+        self._tell()
+        return {"turn": leaf.id}
+
+    def _siblings(self, turn: Turn) -> list[Turn]:
+        if turn.parent is None:
+            return [turn]
+        return [other for other in self.conversation.children(turn.parent) if other.kind == turn.kind]
+
+    def _turn(self, turn: Turn) -> dict[str, Any]:
+        siblings = self._siblings(turn)
+        values: dict[str, Any] = {
+            "id": turn.id, "role": turn.kind, "text": turn.text,
+            "branch": next(i for i, other in enumerate(siblings) if other.id == turn.id), "branches": len(siblings),
+        }  # fmt: skip
+        return values if turn.reply is None else values | reply_json(turn.reply)
+
+
+def reply_json(reply: Reply) -> dict[str, Any]:
+    """An answer as a page shows it: what it says, what it cost, and each token's probability where it was asked for."""
+    return {
+        "text": reply.text, "reasoning": reply.reasoning, "finish_reason": reply.finish_reason, "notices": list(reply.notices),
+        "tools": [
+            {"name": call.name, "arguments": call.arguments, "raw": call.raw, "problem": call.problem} for call in reply.tool_calls
+        ],
+        "usage": {
+            "prompt_tokens": reply.usage.prompt_tokens, "cached_tokens": reply.usage.cached_tokens,
+            "completion_tokens": reply.usage.completion_tokens,
+        },
+        "timings": {"first_token_s": reply.timings.first_token_s, "total_s": reply.timings.total_s},
+        "tokens": [_token(token) for token in reply.logprobs],
+    }  # fmt: skip
+
+
+def _token(token: TokenLogprob) -> dict[str, Any]:
+    others = [[token_text(other), chance] for other, chance in token.alternatives.items() if other != token.token_id]
+    return {"text": token_text(token.token_id), "logprob": token.logprob, "alternatives": others}
