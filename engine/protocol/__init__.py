@@ -61,8 +61,8 @@ __all__ = [
     "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "DropLogScaling", "EFFORTS", "EngineInfo", "Event",
     "FinishReason", "ForceExperts", "FramingIds", "INTERVENTION_SEAMS", "ImagePlace", "ImageRule", "Intervention", "Limits",
     "Locator", "MAX_EFFORT", "MaskModality", "MaskSpan", "Media", "Modality", "PartReuse", "PatchGrid", "PrefillProgress",
-    "Reasoning", "Rendered", "Reply", "ResidualPlan", "Reuse", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling", "ScaleBias",
-    "ScaleSconv", "ScaleSinks", "SconvPlan", "Seam", "Span", "StretchBias", "Text", "TextPlace", "Timings", "TokenLogprob",
-    "TokenRange", "ToolCall", "Usage", "check_partition", "context_id", "span_at", "span_from_json", "span_to_json",
-    "tokens_by_modality",
+    "Reasoning", "Rendered", "Reply", "ResidualPlan", "Reuse", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling",
+    "ScaleBias", "ScaleSconv", "ScaleSinks", "SconvPlan", "Seam", "Span", "StretchBias", "Text", "TextPlace", "Timings",
+    "TokenLogprob", "TokenRange", "ToolCall", "Usage", "check_partition", "context_id", "span_at", "span_from_json",
+    "span_to_json", "tokens_by_modality",
 ]  # fmt: skip
