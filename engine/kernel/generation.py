@@ -106,7 +106,7 @@ async def generate(
     """
     chosen = state.adapters.chosen(adapter)
     activity = Activity(request_id=request_id, kind="generate", total_tokens=len(context))
-    earlier, shared = state.reuse.most_similar(context, adapter)
+    earlier, shared = (None, 0) if interventions else state.reuse.most_similar(context, adapter)
     parser, run = ReplyParser(state.framing, state.table), _Run(len(context))
     began = time.monotonic()
     state.active[request_id] = activity
@@ -127,7 +127,8 @@ async def generate(
         state.active.pop(request_id, None)
     for event in parser.close():
         yield event
-    if run.token_ids:
+    # An intervened run has cache entries of its own, which nobody else can reuse.
+    if run.token_ids and not interventions:
         state.reuse.add(
             context, run.token_ids, computed_tokens=len(context) - run.cached_tokens, first_token_s=run.first_token_s,
             adapter=adapter,
