@@ -82,14 +82,15 @@ def _ablate(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    from engine.demo.train.drafts import Draft
     from engine.demo.train.export import write_compact
     from engine.demo.train.loop import Run
     from engine.demo.trained import COMPACT
 
     run = Run.open(options.folder)
-    drafts = _drafts_of(options.folder, run.model)
-    tokens = sum(run.done.values())
-    print(write_compact(run.model, list(drafts), COMPACT, figures={"trained_tokens": str(tokens)}), COMPACT.stat().st_size)  # noqa: T201
+    drafts = [block for block in _drafts_of(options.folder, run.model) if isinstance(block, Draft)]
+    digest = write_compact(run.model, drafts, COMPACT, figures={"trained_tokens": str(sum(run.done.values()))})
+    print(digest, COMPACT.stat().st_size)  # noqa: T201
 
 
 if __name__ == "__main__":
