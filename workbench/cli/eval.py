@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--depths", nargs="+", type=int, default=[0, 25, 50, 75, 100], metavar="P", help="needle: per cent (%(default)s)"
     )
     parser.add_argument("--haystack", type=Path, metavar="FILE", help="needle: text to hide the fact in (default: generated)")
+    parser.add_argument("--note", metavar="TEXT", help="a remark for the report's readers")
     parser.add_argument("--write", type=Path, metavar="NAME", help="write NAME.json and NAME.md as well")
 
 
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     check(args)
     from ..evals import tables
 
-    trainer = tables.trainers_tables(args.trainer or ())
+    extra = tables.trainers_tables(args.trainer or ()) | ({"note": args.note} if args.note else {})
     rows = chosen_rows(args)
     with engine_for(console, recipe=args.recipe, url=args.url, token=args.token) as (eng, _):
         if args.suite == "demo" and eng.info.random_weights:
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise
         finally:
             found = finish(
-                args, eng, [*rows, *skipped], folder, skipped={row.name: why for row, why in skipped.items()}, extra=trainer
+                args, eng, [*rows, *skipped], folder, skipped={row.name: why for row, why in skipped.items()}, extra=extra
             )
             show(found, console)
             console.note(f"written: {folder.path / 'report.json'}, {folder.path / 'report.md'}")

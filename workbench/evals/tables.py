@@ -61,6 +61,8 @@ def page(found: dict[str, Any], *, title: str) -> str:
     """The report as a page of Markdown."""
     engine, settings = found["engine"], found["settings"]
     lines = [f"# {title}", "", _intro(engine, settings), "", *markdown_table(HEADS, map(cells, found["rows"])), ""]
+    if found.get("note"):
+        lines += [found["note"], ""]
     if engine.get("random_weights"):
         lines += ["**This checkpoint has random weights: it was never trained, and its answers are noise.**", ""]
     lines += [f"- {line['skill']}: {line['about']}" for line in found["rows"]]

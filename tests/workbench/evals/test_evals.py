@@ -218,12 +218,13 @@ def test_the_report_has_bars_intervals_and_what_was_not_asked(tmp_path: Path):
     ablations.write_text(f"{json.dumps(line)}\n" + '{"skill": "draft 1", "right": 3, "cases": 4}\n')
     found = tables.report(
         [row, ROWS[0]], None, folder, engine={"model": "m", "revision": "r"}, skipped={ROWS[0].name: "too long"},
-        extra=tables.trainers_tables([ablations]),
+        extra=tables.trainers_tables([ablations]) | {"note": "Measured at night."},
     )  # fmt: skip
     text = tables.page(found, title="T")
     assert "| touch tones | 3 of 4 | 75.0 % | 30.1 % to 95.4 % | 95 % | **not met** | 0.20 |" in text
     assert "| look-up, 256 | – |  |  |  | too long |  |" in text
     assert "| sinks | 9 of 10 |" in text
+    assert "Measured at night." in text
     assert "| draft 1 | 3 of 4 | 75.0 % |" in text
     data, page = tables.write(tmp_path / "out", found, text)
     assert json.loads(data.read_text())["rows"][0]["right"] == 3
