@@ -71,7 +71,7 @@ class ChatSession:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped: dict[str, Any] | None = None
-        rows = self.conversation.context(self.conversation.root).budget(engine, max_tokens=max_tokens).rows
+        rows = self.conversation.context(self.conversation.root).budget(engine.info, max_tokens=max_tokens).rows
         self._parts = [{"label": row.label, "tokens": row.tokens} for row in rows]
 
     def listen(self, changed: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ class ChatSession:
         effort = self._new_effort(trial)
         trial.effort = trial.effort if effort is None else effort
         trial.ask(text)
-        trial.budget(self.engine, max_tokens=self.settings["max_tokens"])
+        trial.budget(self.engine.info, max_tokens=self.settings["max_tokens"]).check()
         question = self.conversation.ask(text, at=at, effort=effort)
         self._begin(question)
         return question
