@@ -35,9 +35,9 @@ def test_status_shows_the_engine_and_asks_before_it_stops_it(eng, lab, visit, sh
     page.wait_for_function("() => document.querySelector('.ink-engine .ink-log').textContent.length > 0")
     shoot(panel, "engine-status-lab")
 
-    panel.get_by_role("button", name="Stop the engine").click()
+    panel.get_by_role("button", name="Stop the engine, for everyone").click()
     panel.get_by_role("button", name="Leave the engine running").click()
-    assert panel.get_by_role("button", name="Stop the engine").is_visible()
+    assert panel.get_by_role("button", name="Stop the engine, for everyone").is_visible()
     assert eng.status()["alive"]
 
     # An engine that does not answer is a state: the last numbers stay, marked as such.

@@ -76,7 +76,7 @@ class Chat(TwinnedWidget):
         named = next((turn.reply for turn in self.conversation.turns if turn.id == self.chosen), None)
         return named or next((turn.reply for turn in reversed(path) if turn.reply is not None), None)
 
-    def send(self, text: str, *, wait: bool = True) -> Reply | None:
+    def ask(self, text: str, *, wait: bool = True) -> Reply | None:
         """Ask from Python; the page shows it as if it were typed.
 
         Parameters
