@@ -20,11 +20,12 @@ export function mount(el, { traits, bytes, arrays }) {
   return render({ model: staticModel(state, answer), el });
 }
 
-/** Without arrays: the whole strip as it came, everything else refused. */
+/** Without arrays: the whole strip as it came; what is finer than it, and everything else, is refused. */
 function overviewOnly(/** @type {any} */ state) {
   return (/** @type {string} */ verb, /** @type {any} */ args) => {
     const values = { entropy: state.entropy, sink: state.sink_mass }[/** @type {string} */ (args.metric)];
-    if (verb !== "strip" || !values || args.stat !== "mean") throw new Error(NOT_HERE);
+    const finer = args.stop - args.start < state.meta.tokens && (args.stop - args.start) / args.buckets < state.meta.overview.width;
+    if (verb !== "strip" || !values || args.stat !== "mean" || finer) throw new Error(NOT_HERE);
     return { result: { ...state.meta.overview, metric: args.metric, stat: "mean", rows: state.meta.layers.length }, buffers: [values] };
   };
 }
