@@ -186,7 +186,7 @@ def capture_body(
 async def read_slice(connection: Connection, manifest: CaptureManifest, array: str, where: tuple[slice, ...]) -> NDArray[Any]:
     """Part of an array; `where` has a slice with steps of 1 for every dimension. Fetched in pieces along the first."""
     entry = manifest.arrays[array]
-    shape = tuple(part.stop - part.start for part in where)
+    shape: tuple[int, ...] = tuple(part.stop - part.start for part in where)
     row_bytes = max(1, int(np.dtype(entry.dtype).itemsize * np.prod(shape[1:], dtype=np.int64)))
     if row_bytes > SLICE_BYTES and len(where) > 1:
         parts = [

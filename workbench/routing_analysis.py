@@ -181,7 +181,7 @@ class RoutingAnalysis:
                     sums[name][:, layer] += np.bincount(here[held[:, layer]], weights=weights, minlength=shape[0])
         units = {"entropy_bits": "bit", "sink_mass": "1"}
         with np.errstate(invalid="ignore", divide="ignore"):
-            data = {
+            data: dict[str, Any] = {
                 name: ((by, "l"), values / np.where(tokens, tokens, np.nan), {"units": units[name]})
                 for name, values in sums.items()
             }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,7 @@ def verify(eng: Engine, *, say: Callable[[str], None] = lambda _: None, speed_to
         except InklingError as problem:
             answers = [Check(name=name, passed=False, sentence=problem.message)]
         took = time.monotonic() - started
-        found += [Check(**{key: getattr(one, key) for key in one.__slots__} | {"took_s": took / len(answers)}) for one in answers]
+        found += [replace(one, took_s=took / len(answers)) for one in answers]
     return Verification(checks=tuple(found), engine=_about(eng), took_s=time.monotonic() - began)
 
 

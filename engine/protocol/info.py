@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from .adapters import AdapterSupport
 from .images import DEFAULT_IMAGE_RULE, ImageRule
 
-API_VERSION = 1
+API_VERSION = 2
 """Version of the ``/workbench`` routes; client and kernel must agree."""
 
 

@@ -235,7 +235,7 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
 def reply_from_json(values: dict[str, Any]) -> Reply:
     """The reply that :func:`reply_to_json` wrote."""
     finish: FinishReason = values["finish_reason"]
-    usage = {name: tuple(value) if isinstance(value, list) else value for name, value in values["usage"].items()}
+    usage: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values["usage"].items()}
     return Reply(
         text=values["text"], reasoning=values["reasoning"], finish_reason=finish, context=values["context"],
         request_id=values["request_id"], token_ids=np.asarray(values["token_ids"], dtype=np.uint32),

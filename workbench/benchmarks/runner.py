@@ -72,7 +72,7 @@ def _measure(bench: Bench, engines: dict[str, Engine], *, requests: int, tokens:
     steps = sum(len(answer["steps_s"]) for answer in counted["drafts"])
     per_step = sum(answer["tokens"] - requests for answer in counted["drafts"]) / max(1, steps) / requests
     bench.value(f"tokens per step with {drafts} drafts, {label}", per_step, unit="tokens")
-    aim = {"at_least": 1.2} if requests == 1 else {}
+    aim: dict[str, Any] = {"at_least": 1.2} if requests == 1 else {}
     bench.ratio(f"{drafts} drafts over none in tokens per second, {label}", took["V2"], took["drafts"], **aim)
     bench.remark(
         f"With {label} drafting pays from {cost:.2f} tokens per step on: {cost - 1:.2f} of {drafts} drafts accepted on average. "
