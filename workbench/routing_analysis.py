@@ -10,7 +10,7 @@ sinks included; tokens that were never written count nowhere. Sums are exact, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
