@@ -187,23 +187,24 @@ async def read_slice(connection: Connection, manifest: CaptureManifest, array: s
     """Part of an array; `where` has a slice with steps of 1 for every dimension. Fetched in pieces along the first."""
     entry = manifest.arrays[array]
     shape: tuple[int, ...] = tuple(part.stop - part.start for part in where)
+    rows, others = where[0], where[1:]
     row_bytes = max(1, int(np.dtype(entry.dtype).itemsize * np.prod(shape[1:], dtype=np.int64)))
-    if row_bytes > SLICE_BYTES and len(where) > 1:
+    if row_bytes > SLICE_BYTES and others:
         parts = [
-            await read_slice(connection, manifest, array, (slice(row, row + 1), *where[1:]))
+            await read_slice(connection, manifest, array, (slice(row, row + 1), *others))
             if shape[0] > 1
             else await _halves(connection, manifest, array, where)
-            for row in range(where[0].start, where[0].stop)
+            for row in range(rows.start, rows.stop)
         ]
         return np.concatenate(parts) if parts else np.empty(shape, dtype=entry.dtype)
     step = max(1, SLICE_BYTES // row_bytes)
-    index = ",".join(f"{part.start}:{part.stop}" for part in where[1:])
+    index = ",".join(f"{part.start}:{part.stop}" for part in others)
     out = np.empty(shape, dtype=entry.dtype)
-    for first in range(where[0].start, where[0].stop, step):
-        last = min(first + step, where[0].stop)
+    for first in range(rows.start, rows.stop, step):
+        last = min(first + step, rows.stop)
         span = {"start": first, "stop": last, "index": index}
         answer = await connection.request("GET", f"/workbench/captures/{manifest.id}/arrays/{array}", params=span)
-        out[first - where[0].start : last - where[0].start] = np.load(io.BytesIO(answer.content), allow_pickle=False)
+        out[first - rows.start : last - rows.start] = np.load(io.BytesIO(answer.content), allow_pickle=False)
     return out
 
 

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 0
     console.note(f"capturing {', '.join(plan.seams())}: {cost}")
     capture = eng.capture(context, plan, progress=_Progress(console), recompute=args.recompute, interventions=interventions)
+    assert args.out is not None  # checked first of all
     capture.save(args.out)
     console.show(f"{args.out}: {capture!r}")
     console.result(
