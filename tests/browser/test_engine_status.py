@@ -31,7 +31,7 @@ def test_status_shows_the_engine_and_asks_before_it_stops_it(eng, lab, visit, sh
         page.wait_for_timeout(100)
     assert float(lab.python(page, "print(status.status['generated_tokens'])")) == wanted
 
-    panel.get_by_text("Log", exact=True).click()
+    panel.locator("summary", has_text="Log").click()
     page.wait_for_function("() => document.querySelector('.ink-engine .ink-log').textContent.length > 0")
     shoot(panel, "engine-status-lab")
 

@@ -52,7 +52,7 @@ def test_pictures_and_recordings(ran: Ran, eager: Any, name: str) -> None:
 
     run = ran(name)["intervened"]["media"]
     assert run["prompt"][2:17] == [200_054] * 15
-    assert run["prompt"][21:33] == [200_053] * 12
+    assert run["prompt"][20:32] == [200_053] * 12
     patches = InklingImageProcessor().preprocess(picture())["vision_patches_bthwc"]
     mels = InklingFeatureExtractor()(recording(), sampling_rate=16_000, return_tensors="pt")["input_features"]
     bins = (mels[..., None] - torch.linspace(-7.0, 2.0, 16)).abs().argmin(dim=-1)

@@ -17,7 +17,6 @@ from engine.demo.shape import Shape
 from engine.errors import AdapterRefused, AdapterUnknown, BadRequest, EngineStartError, FeatureUnsupported
 from engine.protocol import Rendered, Span
 from tests.cpu.adapter_files import random_adapter, write_adapter
-from workbench import Context
 from workbench.cli import main
 
 SHAPE = Shape()
@@ -259,7 +258,7 @@ def test_a_folder_that_is_none_starts_nothing(tmp_path: Path) -> None:
 @pytest.mark.engine
 def test_an_engine_without_adapters_says_how_to_have_them(eng: engine.Engine) -> None:
     assert not eng.info.adapters.enabled
-    for attempt in (lambda: eng.adapters.load("x"), lambda: eng.generate(Context().ask("x") or PROMPT, adapter="x")):
+    for attempt in (lambda: eng.adapters.load("x"), lambda: eng.generate(PROMPT, adapter="x")):
         with pytest.raises(FeatureUnsupported, match="--adapters FOLDER"):
             attempt()
 

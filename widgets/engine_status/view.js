@@ -138,7 +138,7 @@ export function render({ model, el, signal: hostSignal }) {
     const pairs = [
       ["Revision", info.revision], ["Seams that can fire", info.firing.join(", ")],
       ...info.silent.map((/** @type {any} */ seam) => [`Not ${seam.name}`, seam.reason]),
-      ...Object.entries(info.engine_args), ...Object.entries(info.versions), ["Log", info.log],
+      ...Object.entries(info.engine_args), ...Object.entries(info.versions), ["Log file", info.log],
     ];
     details.replaceChildren(...pairs.filter(([, value]) => value != null && value !== "").flatMap(([name, value]) =>
       [element("dt", { text: name }), element("dd", { text: String(value) })]));
