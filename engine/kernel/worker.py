@@ -152,7 +152,11 @@ def _packed_bytes(module: Any, value_bytes: int) -> int:
     """Bytes of a linear layer's weight that vLLM handed to oneDNN on a CPU, and that is no parameter any more; else 0."""
     if getattr(module, "cpu_linear", None) is None or module.weight.numel():
         return 0
-    return module.output_size_per_partition * module.input_size_per_partition * value_bytes
+    # A replicated layer (the draft blocks have one) is whole on every rank and knows no partition.
+    rows, cols = (
+        getattr(module, f"{side}_size_per_partition", None) or getattr(module, f"{side}_size") for side in ("output", "input")
+    )
+    return rows * cols * value_bytes
 
 
 def _storages(caches: Any) -> list[Any]:
