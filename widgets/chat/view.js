@@ -5,10 +5,11 @@
 // Nothing is lost when an update is dropped: `turns` carries every finished turn.
 // Keyboard: Enter sends, Shift+Enter starts a line, Escape stops the answer or leaves an edit.
 
+import { createAsk } from "../_shared/ask.js";
 import { frame } from "../_shared/canvas.js";
 import { button, choice, element } from "../_shared/dom.js";
 import { count } from "../_shared/format.js";
-import { createRpc, Superseded } from "../_shared/rpc.js";
+import { createRpc } from "../_shared/rpc.js";
 import { hideTwin } from "../_shared/twin.js";
 import { createLive } from "./live.js";
 import { createTurn } from "./turn.js";
@@ -32,6 +33,7 @@ export function render({ model, el, signal: hostSignal }) {
   const parts = element("p", { class: "ink-parts", "aria-label": "What stands before the conversation" });
   const live = createLive();
   const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
+  const ask = createAsk(rpc, problem, signal);
   const input = element("textarea", { class: "ink-input", rows: "2", "aria-label": "Your message", placeholder: "Ask…" });
   const send = button("Send", "Send the message", () => submit(), signal);
   const stop = button("Stop", "Stop the answer", () => ask("stop", {}), signal);
@@ -62,17 +64,6 @@ export function render({ model, el, signal: hostSignal }) {
     model.set("settings", { ...settings(), ...values });
     model.save_changes();
     priceSoon();
-  }
-  async function ask(/** @type {string} */ verb, /** @type {any} */ args) {
-    problem.hidden = true;
-    try {
-      return (await rpc.ask(verb, args)).result;
-    } catch (error) {
-      if (error instanceof Superseded || signal.aborted) return null;
-      problem.hidden = false;
-      problem.textContent = /** @type {Error} */ (error).message;
-      return null;
-    }
   }
   async function submit() {
     const text = input.value.trim();

@@ -2,11 +2,12 @@
 //
 // Traits, all from Python: info, status, problem, history (float32 (n,4)). Questions: log, stop.
 
+import { createAsk } from "../_shared/ask.js";
 import { asFloat32 } from "../_shared/bytes.js";
 import { watchTheme } from "../_shared/canvas.js";
 import { button, element } from "../_shared/dom.js";
 import { count, percent } from "../_shared/format.js";
-import { createRpc, Superseded } from "../_shared/rpc.js";
+import { createRpc } from "../_shared/rpc.js";
 import { hideTwin } from "../_shared/twin.js";
 import { createSpark } from "./spark.js";
 
@@ -24,6 +25,7 @@ export function render({ model, el, signal: hostSignal }) {
   const pill = element("span", { class: "ink-pill", role: "status" });
   const notice = element("p", { class: "ink-notice", hidden: true });
   const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
+  const question = createAsk(rpc, problem, signal);
   const sparks = { kv: createSpark(READ), read: createSpark(READ), written: createSpark(WRITTEN) };
   const tile = (/** @type {string} */ label, /** @type {any} */ spark) => {
     const [value, note] = [element("b"), element("span", { class: "ink-tile-note" })];
@@ -61,16 +63,6 @@ export function render({ model, el, signal: hostSignal }) {
   function ask(/** @type {boolean} */ on) {
     [stop.hidden, confirm.hidden] = [on, !on];
     (on ? keep : stop).focus();
-  }
-  async function question(/** @type {string} */ verb, /** @type {any} */ args) {
-    try {
-      return (await rpc.ask(verb, args)).result;
-    } catch (error) {
-      if (error instanceof Superseded || signal.aborted) return null;
-      problem.hidden = false;
-      problem.textContent = /** @type {Error} */ (error).message;
-      return null;
-    }
   }
   async function end() {
     sure.disabled = keep.disabled = true;
