@@ -2,7 +2,7 @@
 
 Used by the notebook widget and the app. The answer is read on a thread of its own and told to listeners at most
 :data:`UPDATES_PER_S` times a second; the finished turn is state, so a dropped update loses nothing. Requests as in
-:mod:`workbench.routing_views`:
+:mod:`workbench.view_requests`:
 
     verb     args            result
     price    text            words, fits (what sending this would cost; nothing runs)
@@ -30,13 +30,13 @@ from .conversations import Conversation, Turn
 from .efforts import resolve_effort
 from .errors import SelectionError
 from .token_text import token_text
+from .view_requests import answered
 
 if TYPE_CHECKING:
     from engine import Engine
     from engine.protocol import Event, Reply, TokenLogprob
 
 UPDATES_PER_S = 30
-VERBS = ("price", "send", "stop", "retry", "edit", "branch")
 
 
 class ChatSession:
@@ -110,21 +110,13 @@ class ChatSession:
             "turns": turns, "live": dict(self.live), "problem": dict(self.problem),
         }  # fmt: skip
 
-    def answer(self, request: Any) -> dict[str, Any]:
-        """Answer one request; whatever is wrong with it becomes an error answer, so that the page can show it."""
-        number = request.get("id") if isinstance(request, dict) else None
-        try:
-            verb, args = request["verb"], dict(request.get("args") or {})
-            if verb not in VERBS:
-                raise KeyError(verb)
-        except (KeyError, TypeError, ValueError):
-            return {"id": number, "ok": False, "error": SelectionError(f"a request needs a verb: {', '.join(VERBS)}").to_json()}
-        try:
-            return {"id": number, "ok": True, "result": getattr(self, f"_{verb}_asked")(**args)}
-        except InklingError as problem:
-            return {"id": number, "ok": False, "error": problem.to_json()}
-        except TypeError as problem:
-            return {"id": number, "ok": False, "error": SelectionError(f"cannot answer {verb} with {args}: {problem}").to_json()}
+    def answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
+        """Answer one request; one that cannot be answered becomes an error answer."""
+        verbs = {
+            "price": self._price_asked, "send": self._send_asked, "stop": self._stop_asked, "retry": self._retry_asked,
+            "edit": self._edit_asked, "branch": self._branch_asked,
+        }  # fmt: skip
+        return answered(request, verbs)
 
     def send(self, text: str) -> Turn:
         """Ask `text` on this branch; returns at once, the answer comes by itself.

@@ -1,7 +1,7 @@
 """What an engine is doing, for any host: one state of JSON values, a short history, and the answers to what is asked.
 
 Numbers are the engine's own counters; rates are differences of two of its snapshots. Requests as in
-:mod:`workbench.routing_views`:
+:mod:`workbench.view_requests`:
 
     verb    args     result
     log     lines    text, path (null when the engine runs on another host)
@@ -23,7 +23,7 @@ import numpy as np
 
 from engine.errors import InklingError
 
-from .errors import SelectionError
+from .view_requests import answered
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -112,25 +112,18 @@ def facts(engine: Engine) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def answer(watch: EngineWatch, request: Any) -> dict[str, Any]:
-    """Answer one request; whatever is wrong with it becomes an error answer, so that the view can show it."""
-    number = request.get("id") if isinstance(request, dict) else None
-    verb, args = (request.get("verb"), request.get("args") or {}) if isinstance(request, dict) else (None, {})
-    try:
-        match verb:
-            case "log":
-                result = {"text": log_tail(watch.engine.log, int(args.get("lines", LOG_LINES))), "path": watch.engine.log}
-            case "stop":
-                watch.engine.stop()
-                watch.look()
-                result = {"stopped": True}
-            case _:
-                raise SelectionError(f"a request needs a verb, log or stop, not {verb!r}")
-    except InklingError as problem:
-        return {"id": number, "ok": False, "error": problem.to_json()}
-    except (TypeError, ValueError) as problem:
-        return {"id": number, "ok": False, "error": SelectionError(f"cannot answer {verb} with {args}: {problem}").to_json()}
-    return {"id": number, "ok": True, "result": result}
+def answer(watch: EngineWatch, request: Any) -> tuple[dict[str, Any], list[bytes]]:
+    """Answer one request; one that cannot be answered becomes an error answer."""
+
+    def log(lines: int = LOG_LINES) -> dict[str, Any]:
+        return {"text": log_tail(watch.engine.log, int(lines)), "path": watch.engine.log}
+
+    def stop() -> dict[str, Any]:
+        watch.engine.stop()
+        watch.look()
+        return {"stopped": True}
+
+    return answered(request, {"log": log, "stop": stop})
 
 
 def log_tail(path: str | None, lines: int) -> str:

@@ -1,7 +1,7 @@
 """The routing map's data for any host: its traits, and the answers to what it asks while one looks around.
 
-Used by the notebook widget, by the app and by reports, which differ only in how bytes travel. A request is
-``{"id", "verb", "args"}``; the answer ``{"id", "ok": true, "result"}`` with binary buffers, or ``{"id", "ok": false, "error"}``.
+Used by the notebook widget, by the app and by reports, which differ only in how bytes travel. Requests as in
+:mod:`workbench.view_requests`:
 
     verb    args                                                result; buffers
     strip   metric, stat, start, stop, buckets, layer, expert   start, width, buckets, rows; uint8 (l,b), 255 where not written
@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.errors import InklingError
 from engine.protocol import AudioPlace, ImagePlace, Span, TextPlace, span_at
 
 from . import palettes
-from .errors import SelectionError
 from .routing import Block, blocks, check_range, entropy_bits, group_tokens, sink_mass
 from .routing_windows import RoutingWindows, Strip
 from .token_text import text_of, token_text
+from .view_requests import answered
 
 if TYPE_CHECKING:
     from .captures import Capture
@@ -72,22 +72,9 @@ def traits(capture: Capture, *, overview_buckets: int = OVERVIEW_BUCKETS) -> dic
 
 
 def answer(capture: Capture, request: Any) -> tuple[dict[str, Any], list[bytes]]:
-    """Answer one request of the map; whatever is wrong with it becomes an error answer, so that the view can show it."""
-    number = request.get("id") if isinstance(request, dict) else None
-    try:
-        verb, args = request["verb"], request.get("args") or {}
-        handler = {"strip": _strip, "range": _range, "token": _token}[verb]
-    except (KeyError, TypeError, AttributeError):
-        problem = SelectionError("a request needs a verb: strip, range or token")
-        return {"id": number, "ok": False, "error": problem.to_json()}, []
-    try:
-        result, buffers = handler(capture, RoutingWindows.of(capture), **args)
-    except InklingError as problem:
-        return {"id": number, "ok": False, "error": problem.to_json()}, []
-    except (TypeError, ValueError) as problem:
-        refused = SelectionError(f"cannot answer {verb} with {args}: {problem}")
-        return {"id": number, "ok": False, "error": refused.to_json()}, []
-    return {"id": number, "ok": True, "result": result}, buffers
+    """Answer one request of the map; one that cannot be answered becomes an error answer."""
+    verbs = {"strip": _strip, "range": _range, "token": _token}
+    return answered(request, {name: partial(verb, capture) for name, verb in verbs.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +144,10 @@ def static_arrays(capture: Capture) -> dict[str, Any] | None:
 
 
 def _strip(
-    capture: Capture, windows: RoutingWindows, *, metric: Any, start: int, stop: int, buckets: int, stat: Any = "mean",
-    layer: int | None = None, expert: int | None = None,
+    capture: Capture, *, metric: Any, start: int, stop: int, buckets: int, stat: Any = "mean", layer: int | None = None,
+    expert: int | None = None,
 ) -> tuple[dict[str, Any], list[bytes]]:  # fmt: skip
+    windows = RoutingWindows.of(capture)
     strip = windows.strip(metric, int(start), int(stop), int(buckets), stat=stat, layer=layer, expert=expert)
     rows, count = strip.values.shape
     result = {"metric": metric, "stat": stat, "start": strip.start, "width": strip.width_tokens, "buckets": count, "rows": rows}
@@ -168,14 +156,15 @@ def _strip(
     return result, [_quantise(strip, windows.limits[metric])]
 
 
-def _range(capture: Capture, windows: RoutingWindows, *, start: int, stop: int) -> tuple[dict[str, Any], list[bytes]]:
+def _range(capture: Capture, *, start: int, stop: int) -> tuple[dict[str, Any], list[bytes]]:
+    windows = RoutingWindows.of(capture)
     start, stop = check_range(capture.routing, int(start), int(stop))
     mean = windows.strip("entropy", start, stop, 1).values
     result = {"start": start, "stop": stop, "text": _excerpt(capture, start, stop), "entropy_bits": _number(_mean(mean))}
     return result, list(_load(windows, start, stop))
 
 
-def _token(capture: Capture, windows: RoutingWindows, *, t: int) -> tuple[dict[str, Any], list[bytes]]:
+def _token(capture: Capture, *, t: int) -> tuple[dict[str, Any], list[bytes]]:
     t, _ = check_range(capture.routing, int(t), int(t) + 1)
     block: Block = next(blocks(capture.routing, t, t + 1))
     total = block.total[0][:, None]

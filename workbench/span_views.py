@@ -1,7 +1,7 @@
 """The span table's data for any host: all spans as columns, and the text under a span when it is asked for.
 
 Used by the notebook widget and the app, which differ only in how bytes travel. A million tokens have thousands of spans, not
-millions, so the columns go at once and nothing is asked while one scrolls. Requests as in :mod:`workbench.routing_views`:
+millions, so the columns go at once and nothing is asked while one scrolls. Requests as in :mod:`workbench.view_requests`:
 
     verb      args     result
     excerpt   index    index, text (of the span's first tokens; empty for media)
@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.errors import InklingError
 from engine.protocol import AudioPlace, ImagePlace, Span, TextPlace
 
 from . import palettes
 from .errors import SelectionError
-from .token_text import text_of
+from .token_text import text_of, token_text
+from .view_requests import answered
 
 if TYPE_CHECKING:
     from engine.protocol import Rendered
@@ -63,12 +64,8 @@ def traits(source: Rendered | Capture) -> dict[str, Any]:
 
 
 def answer(source: Rendered | Capture, request: Any) -> tuple[dict[str, Any], list[bytes]]:
-    """Answer one request; whatever is wrong with it becomes an error answer, so that the view can show it."""
-    number = request.get("id") if isinstance(request, dict) else None
-    try:
-        return {"id": number, "ok": True, "result": _asked(source, request)}, []
-    except InklingError as problem:
-        return {"id": number, "ok": False, "error": problem.to_json()}, []
+    """Answer one request; one that cannot be answered becomes an error answer."""
+    return answered(request, {"excerpt": partial(_excerpt_asked, source)})
 
 
 def place_text(span: Span) -> str:
@@ -111,10 +108,8 @@ def _twin_row(span: Span) -> str:
     return f'<tr><th scope="row">{html.escape(span.label)}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _asked(source: Rendered | Capture, request: Any) -> dict[str, Any]:
-    if not isinstance(request, dict) or request.get("verb") != "excerpt":
-        raise SelectionError("a request needs a verb: excerpt")
-    index, spans = (request.get("args") or {}).get("index"), source.spans
+def _excerpt_asked(source: Rendered | Capture, *, index: int) -> dict[str, Any]:
+    spans = source.spans
     if not isinstance(index, int) or not 0 <= index < len(spans):
         raise SelectionError(f"there is no span {index!r}: this context has spans 0 to {len(spans) - 1}")
     return {"index": index, "text": _excerpt(source.token_ids, spans, index)}
@@ -125,7 +120,5 @@ def _excerpt(token_ids: np.ndarray, spans: Sequence[Span], index: int) -> str:
     if span.modality in ("image", "audio"):
         return ""
     if span.modality == "framing":
-        from .token_text import token_text
-
         return "".join(token_text(int(i)) for i in token_ids[span.start : span.stop][:EXCERPT_TOKENS])
     return text_of(token_ids[span.start : span.stop], limit_tokens=EXCERPT_TOKENS).strip()

@@ -20,7 +20,7 @@ def session(eng):
 
 
 def ask(session, verb, **args):
-    reply = session.answer({"id": 1, "verb": verb, "args": args})
+    reply, _ = session.answer({"id": 1, "verb": verb, "args": args})
     session.wait(120)
     return reply
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_sent_leaves_no_turn(session):
                  {"id": 1, "verb": "retry", "args": {"turn": "9"}}, {"id": 1, "verb": "branch", "args": {"turn": "0", "to": 4}}],
 )  # fmt: skip
 def test_bad_questions_become_error_answers(session, request_):
-    assert not session.answer(request_)["ok"]
+    assert not session.answer(request_)[0]["ok"]
 
 
 def test_a_stopped_answer_is_shown_and_leaves_the_conversation_as_it_was(session):

@@ -109,7 +109,7 @@ class Chat(TwinnedWidget):
         return f'<figure class="inkling-twin" style="margin:0">{rows or "<p>Nothing was said yet.</p>"}</figure>'
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
-        return self.session.answer(request), []
+        return self.session.answer(request)
 
     def __repr__(self) -> str:
         return f"Chat({len(self.turns)} turns on this branch, {self.meta.get('model')})"

@@ -78,9 +78,9 @@ class EngineStatus(TwinnedWidget):
         return engine_views.twin_html(self.watch)
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
-        reply = engine_views.answer(self.watch, request)
+        answer = engine_views.answer(self.watch, request)
         self.refresh()
-        return reply, []
+        return answer
 
     def __repr__(self) -> str:
         state = "does not answer" if self.problem else "running"
