@@ -54,7 +54,7 @@ ReadKeys = Callable[[int, int], torch.Tensor]
 
 def attention_rows(
     q: torch.Tensor, relative: torch.Tensor, scaling: torch.Tensor, positions: torch.Tensor, keys: ReadKeys, wanted: Wanted, *,
-    heads: list[int], groups: int, scale: float, window: int = 0, hidden: list[tuple[int, int]] | None = None,
+    heads: list[int], groups: int, scale: float, window: int = 0,
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Rows of some queries.
 
@@ -69,8 +69,6 @@ def attention_rows(
         On q·k.
     window : int
         Keys a query sees, itself included; 0 for all.
-    hidden : list of (start, stop)
-        Keys that no query from `stop` on sees.
 
     Returns
     -------
@@ -85,7 +83,7 @@ def attention_rows(
         part = slice(start, start + step)
         rows = _Rows(
             q[part][:, heads].float(), relative[part][:, heads].float(), scaling[part].float(), positions[part], wanted,
-            kv=[head // groups for head in heads], scale=scale, window=window, hidden=hidden or [],
+            kv=[head // groups for head in heads], scale=scale, window=window,
         )  # fmt: skip
         found.append(rows.run(keys))
     return {name: np.concatenate([piece[name] for piece in found]) for name in found[0]}
@@ -96,11 +94,11 @@ class _Rows:
 
     def __init__(
         self, q: torch.Tensor, relative: torch.Tensor, scaling: torch.Tensor, positions: torch.Tensor, wanted: Wanted, *,
-        kv: list[int], scale: float, window: int, hidden: list[tuple[int, int]],
+        kv: list[int], scale: float, window: int,
     ) -> None:  # fmt: skip
         self.q, self.relative = q.transpose(0, 1) * scale, relative.transpose(0, 1)
         self.scaling, self.positions, self.wanted = scaling, positions.long(), wanted
-        self.kv, self.window, self.hidden = kv, window, hidden
+        self.kv, self.window = kv, window
         self.extent = relative.shape[-1]
         shape, device = self.q.shape[:2], q.device
         self.largest = torch.full(shape, -torch.inf, device=device)
@@ -124,7 +122,7 @@ class _Rows:
         at = torch.arange(start, stop, device=keys.device)
         distance = self.positions[:, None] - at
         near = stop > int(self.positions.min()) - self.extent + 1
-        unseen = self._unseen(distance, at, start, stop, near)
+        unseen = self._unseen(distance, stop)
         bias = self._bias(distance) if near else None
         logit = content if bias is None else content + bias
         if unseen is not None:
@@ -139,15 +137,11 @@ class _Rows:
         self._add(weight, content, bias, distance, unseen)
         self._keep(start, weight, logit, content, bias, unseen)
 
-    def _unseen(self, distance: torch.Tensor, at: torch.Tensor, start: int, stop: int, near: bool) -> torch.Tensor | None:
+    def _unseen(self, distance: torch.Tensor, stop: int) -> torch.Tensor | None:
         unseen = distance < 0 if stop - 1 > int(self.positions.min()) else None
         if self.window:
             outside = distance >= self.window
             unseen = outside if unseen is None else unseen | outside
-        for low, high in self.hidden:
-            if low < stop and high > start:
-                covered = (at >= low) & (at < high) & (self.positions >= high)[:, None]
-                unseen = covered if unseen is None else unseen | covered
         return unseen
 
     def _bias(self, distance: torch.Tensor) -> torch.Tensor:
@@ -208,9 +202,8 @@ class _Rows:
         found = logit.topk(most, dim=-1)
         new = [
             found.values, content.gather(2, found.indices),
-            torch.zeros_like(found.values) if bias is None else bias.gather(2, found.indices), (found.indices + start).float(),
+            torch.zeros_like(found.values) if bias is None else bias.gather(2, found.indices), (found.indices + start).double(),
         ]  # fmt: skip
-        new[3] = (found.indices + start).double()
         if self.best is not None:
             new = [torch.cat([old, more], dim=-1) for old, more in zip(self.best, new, strict=True)]
             order = new[0].topk(min(self.wanted.top, new[0].shape[2]), dim=-1).indices

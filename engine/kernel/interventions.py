@@ -98,16 +98,6 @@ class Interventions:
         self._edits.pop(request_id, None)
         self._wrap()
 
-    def hidden_keys(self, request_id: str, layer: int, head: int = 0) -> list[tuple[int, int]]:
-        """Spans of keys that a request hides from a head of a layer, each from the tokens at or after its end."""
-        edits = self._edits.get(request_id)
-        return [] if edits is None else list(edits.hidden_spans(layer, head))
-
-    def tap_scales(self, request_id: str, layer: int, site: Site, first: int, count: int) -> dict[tuple[float, ...], list[int]]:
-        """Tap factors of a request's tokens (:meth:`.edits.Edits.tap_factors`); tokens whose taps are as ever are left out."""
-        edits = self._edits.get(request_id)
-        return {} if edits is None else edits.tap_factors(layer, site, first, count, self._shape.conv_taps)
-
     def _wrap(self) -> None:
         """Wrap what the present requests need, and only that."""
         for undo in reversed(self._undo):

@@ -24,7 +24,6 @@ from .array_files import ArrayFile
 class Rows:
     """Rows `start` to `stop` of a step are one request's tokens `t`, `t` + 1, …; `index` is its place in the batch."""
 
-    request_id: str
     index: int
     start: int
     stop: int

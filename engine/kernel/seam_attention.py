@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..cpu.attention import gather
 from ..protocol.costs import Entries, bucket_tokens
 from .array_files import ArrayFile
 from .attention_rows import Wanted, attention_rows
@@ -31,18 +32,16 @@ class AttentionSeam:
         First token of each span, from 0.
     heads : list of int
         Wanted heads, all ranks together.
-    hidden : callable, optional
-        From request and layer to key ranges that an intervention hides.
     """
 
     def __init__(
         self, watch: Watch, folder: Path, arrays: Entries, plan: Any, *, tokens: int, layers: list[int], heads: list[int],
-        edges: list[int], rank: int, hidden: Any = None,
+        edges: list[int], rank: int,
     ) -> None:  # fmt: skip
         self._watch, self._folder, self._arrays, self._plan = watch, folder, arrays, plan
         self.selection, self.layers, self._rank = Selection(plan.queries), layers, rank
         self._column = {layer: column for column, layer in enumerate(layers)}
-        self._modules, self._heads, self._hidden = layers_with(watch.runner, "attention"), heads, hidden
+        self._modules, self._heads = layers_with(watch.runner, "attention"), heads
         width = bucket_tokens(tokens, plan.buckets)
         self._spans = np.asarray(edges or [0])
         self._buckets = np.arange(0, tokens, width)
@@ -82,10 +81,9 @@ class AttentionSeam:
         relative = relative[index]
         found = attention_rows(
             q[index], relative, tau, torch.from_numpy(self._queries).to(q.device),
-            lambda start, stop: read_keys(cache, table, start, stop), self._wanted, heads=mine,
+            lambda start, stop: gather(cache, table, start, stop), self._wanted, heads=mine,
             groups=module.num_heads // module.num_kv_heads, scale=module.scaling,
-            window=module.rel_extent if module.is_local else 0, hidden=self._hidden(rows.request_id, layer) if self._hidden else
-            None,
+            window=module.rel_extent if module.is_local else 0,
         )  # fmt: skip
         if self._plan.keep == "pooled":
             found = self._pools(found)
@@ -130,11 +128,3 @@ class AttentionSeam:
                 f"attention: of {asked} rows {missing} were not seen and {twice} seen more than once (rank {self._rank})"
             )
         return {"attention": (once, asked)}, problems
-
-
-def read_keys(cache: Any, blocks: Any, start: int, stop: int) -> torch.Tensor:
-    """Keys of positions `start` to `stop` from pages (blocks, N, kv heads, c): shape (kv heads, k, c), float32."""
-    page = cache.shape[1]
-    low = start // page
-    pages = cache[blocks[low : -(-stop // page)].long()].flatten(0, 1)
-    return pages[start - low * page : stop - low * page].transpose(0, 1).float()

@@ -23,16 +23,13 @@ class SconvSeam:
     Parameters
     ----------
     rank, ranks : int
-    scales : callable, optional
-        From request, layer and site to what an intervention multiplies the taps by, or None.
+        Of tensor parallelism.
     """
 
-    def __init__(
-        self, watch: Watch, recorder: TokenRecorder, plan: Any, shape: Any, *, rank: int, ranks: int, scales: Any = None
-    ) -> None:  # fmt: skip
+    def __init__(self, watch: Watch, recorder: TokenRecorder, plan: Any, shape: Any, *, rank: int, ranks: int) -> None:
         self._watch, self.recorder, self._rank, self._ranks = watch, recorder, rank, ranks
         self._sites = {site: index for index, site in enumerate(s for s in SITES if s in plan.sites)}
-        self._keep, self._taps, self._scales = plan.keep, shape.conv_taps, scales
+        self._keep, self._taps = plan.keep, shape.conv_taps
         watch.begin.append(recorder.begin)
         watch.end.append(recorder.end)
         watch.sconv(self._at_sconv)
@@ -42,8 +39,6 @@ class SconvSeam:
         if rows is None or site not in self._sites or not recorder.records(layer):
             return
         weight = module.weight.squeeze(1).float()
-        if self._scales is not None and (scales := self._scales(rows.request_id, layer, site)) is not None:
-            weight = weight * torch.as_tensor(scales, device=weight.device)
         place = module.owner.stream_ranges[module.stream_idx]
         first, last = int(recorder.rows[0]), int(recorder.rows[-1]) + 1
         found, channels = [], []

@@ -215,4 +215,4 @@ class Watch:
         start, stop = int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1])
         t = int(batch.positions[start])
         # What lies behind the prompt is the answer's, which is not recorded.
-        return Rows(batch.req_ids[row], row, start, start + min(stop - start, max(0, self.tokens - t)), t)
+        return Rows(row, start, start + min(stop - start, max(0, self.tokens - t)), t)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from engine.cpu.attention import gather
 from engine.kernel import attention_rows as module
 from engine.kernel.attention_rows import Wanted, attention_rows
-from engine.kernel.seam_attention import read_keys
 
 TOKENS, HEADS, GROUPS, WIDTH, EXTENT = 83, 4, 2, 8, 24
 QUERIES = [0, 5, 6, 40, 41, 82]
@@ -25,9 +25,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 class Case:
     """Random inputs, and the row by its definition."""
 
-    def __init__(self, *, window: int = 0, hidden: list[tuple[int, int]] | None = None) -> None:
+    def __init__(self, *, window: int = 0) -> None:
         random = np.random.default_rng(3)
-        self.window, self.hidden = window, hidden or []
+        self.window = window
         self.tau = np.array([1.0, 1.0, 1.1, 1.3, 1.3, 1.6], np.float32) if not window else np.ones(6, np.float32)
         # Inputs come with the factor on them, as the kernels have them.
         self.q = random.normal(0, 1.5, (6, HEADS, WIDTH)).astype(np.float32) * self.tau[:, None, None]
@@ -39,7 +39,7 @@ class Case:
         return attention_rows(
             torch.from_numpy(self.q), torch.from_numpy(self.relative), torch.from_numpy(self.tau), torch.tensor(QUERIES),
             lambda start, stop: keys[:, start:stop], wanted, heads=heads or list(range(HEADS)), groups=GROUPS, scale=1 / WIDTH,
-            window=self.window, hidden=self.hidden,
+            window=self.window,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -53,8 +53,6 @@ class Case:
         bias = np.take_along_axis(self.relative.astype(np.float64), np.broadcast_to(index[:, None], (6, HEADS, TOKENS)), 2)
         bias = np.where(near[:, None], bias, 0) / self.tau[:, None, None]
         seen = (distance >= 0) & ((distance < self.window) if self.window else True)
-        for low, high in self.hidden:
-            seen = seen & ~((key >= low) & (key < high) & (at >= high))
         seen = np.broadcast_to(seen[:, None], content.shape)
         logits = np.where(seen, self.tau[:, None, None] * (content + bias), -np.inf)
         weight = np.exp(logits - logits.max(-1, keepdims=True))
@@ -62,7 +60,7 @@ class Case:
         return {"weight": weight, "content": np.where(seen, content, np.nan), "bias": np.where(seen, bias, np.nan)}
 
 
-CASES = {"global": {}, "local": {"window": EXTENT}, "masked": {"hidden": [(2, 4), (30, 50)]}}
+CASES = {"global": {}, "local": {"window": EXTENT}}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -123,4 +121,4 @@ def test_keys_are_read_out_of_their_pages() -> None:
     for position in range(50):
         cache[blocks[position // page], position % page] = torch.from_numpy(keys[:, position])
     for start, stop in ((0, 50), (3, 4), (7, 17), (48, 50)):
-        np.testing.assert_array_equal(read_keys(cache, blocks, start, stop).numpy(), keys[:, start:stop])
+        np.testing.assert_array_equal(gather(cache, blocks, start, stop).numpy(), keys[:, start:stop])

@@ -36,7 +36,7 @@ def record(folder: Path, steps: list[tuple[int, int]], *, drop: int | None = Non
     """Steps of (first token, tokens), in rows that begin at 5; `drop` leaves a layer out of that step."""
     recorder = TokenRecorder(folder, "x", ARRAYS, SELECTED, [4, 9], parts=2)
     for number, (t, count) in enumerate(steps):
-        rows = Rows("r", 0, 5, 5 + count, t)
+        rows = Rows(0, 5, 5 + count, t)
         recorder.begin(rows)
         step = torch.zeros(5 + count + 3)
         step[5 : 5 + count] = torch.arange(t, t + count)
@@ -108,7 +108,7 @@ def test_convolution_terms_do_not_depend_on_how_a_prompt_is_split(cut: int) -> N
     found = []
     for t in range(0, tokens, cut):
         part = x[t : t + cut]
-        rows = Rows("r", 0, 2, 2 + len(part), t)
+        rows = Rows(0, 2, 2 + len(part), t)
         step = torch.cat([torch.full((2, heads * width), torch.nan), part])
         for first in (2, 2 + len(part) // 2):
             past = history(step, first, rows, taps, cache, blocks, (2, width))
