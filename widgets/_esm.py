@@ -8,9 +8,9 @@ from workbench.esm import inline, style, widget_folder
 
 
 @cache
-def esm(name: str, entry: str = "index.js") -> str:
+def esm(name: str) -> str:
     """The widget `name`'s module with everything it imports."""
-    return inline(widget_folder(name) / entry)
+    return inline(widget_folder(name) / "index.js")
 
 
 @cache

@@ -12,8 +12,8 @@ import traitlets
 
 from workbench.chat_sessions import ChatSession
 
+from .._esm import css, esm
 from .._twinned import TwinnedWidget
-from . import css, esm
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -40,8 +40,8 @@ class Chat(TwinnedWidget):
     Reply('Line 1.', 517 + 4 tokens, stop)
     """
 
-    _esm = esm()
-    _css = css()
+    _esm = esm("chat")
+    _css = css("chat")
 
     meta = traitlets.Dict().tag(sync=True)
     """Model, limits, what stands before the conversation."""

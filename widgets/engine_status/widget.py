@@ -17,8 +17,8 @@ from engine import Engine
 from workbench import engine_views
 from workbench.engine_views import EngineWatch
 
+from .._esm import css, esm
 from .._twinned import TwinnedWidget
-from . import css, esm
 
 
 class EngineStatus(TwinnedWidget):
@@ -41,8 +41,8 @@ class EngineStatus(TwinnedWidget):
     >>> EngineStatus(eng)                              # doctest: +SKIP
     """
 
-    _esm = esm()
-    _css = css()
+    _esm = esm("engine_status")
+    _css = css("engine_status")
 
     info = traitlets.Dict().tag(sync=True)
     """Who and what the engine is."""

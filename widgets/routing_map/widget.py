@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 from typing import Any
 
 import traitlets
@@ -9,11 +11,11 @@ import traitlets
 from workbench.captures import Capture
 from workbench.errors import SelectionError
 from workbench.routing import check_cell, check_range
-from workbench.routing_views import answer
+from workbench.routing_views import answer, traits
 from workbench.routing_windows import METRICS, STATS, Metric
 
+from .._esm import css, esm
 from .._twinned import TwinnedWidget
-from . import _picture, css, esm, traits, twin_html
 
 
 class RoutingMap(TwinnedWidget):
@@ -37,8 +39,8 @@ class RoutingMap(TwinnedWidget):
     ([120, 180], [])
     """
 
-    _esm = esm()
-    _css = css()
+    _esm = esm("routing_map")
+    _css = css("routing_map")
 
     meta = traitlets.Dict().tag(sync=True)
     """Sizes, layers, limits, spans and parts."""
@@ -94,10 +96,18 @@ class RoutingMap(TwinnedWidget):
 
     def snapshot(self) -> bytes:
         """The static picture as PNG bytes, as a saved notebook shows it."""
-        return _picture(self.capture)
+        from workbench.figures import png
+        from workbench.figures.routing import routing_map
+
+        return png(routing_map(self.capture), dpi=110)
 
     def twin_html(self) -> str:
-        return twin_html(self.capture)
+        picture = base64.b64encode(self.snapshot()).decode()
+        words = html.escape(f"Expert routing, static picture: {self.capture!r}")
+        return (
+            f'<figure class="inkling-twin" style="margin:0"><img alt="{words}" style="max-width:100%;height:auto;background:#fff" '
+            f'src="data:image/png;base64,{picture}"></figure>'
+        )
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.capture, request)

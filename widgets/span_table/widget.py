@@ -11,8 +11,8 @@ from workbench import span_views
 from workbench.captures import Capture
 from workbench.errors import SelectionError
 
+from .._esm import css, esm
 from .._twinned import TwinnedWidget
-from . import css, esm
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -41,8 +41,8 @@ class SpanTable(TwinnedWidget):
     (6, [])
     """
 
-    _esm = esm()
-    _css = css()
+    _esm = esm("span_table")
+    _css = css("span_table")
 
     meta = traitlets.Dict().tag(sync=True)
     """Tokens, labels, places, modalities with colours and totals."""
