@@ -4,6 +4,7 @@
     ├── AppStartError               the app cannot listen where it was asked to
     ├── LabStartError               JupyterLab did not come up (reason and log's place in the message)
     ├── BenchError                  a measurement that would say nothing, or cannot be written
+    ├── EvalRunError                an evaluation's folder, rows or files that cannot be used
     └── ContextError
         ├── SourceError             a file or object that cannot become a part (``path`` in detail)
         │   ├── SourceMissing       no such file, or not a file

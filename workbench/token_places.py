@@ -6,7 +6,7 @@ rendered context; only quoting needs the sources. The other way is :mod:`workben
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -229,8 +229,3 @@ def _sampled(reply: ReplyPart, span: Span) -> str:
             if len(text) == span.locator.stop:
                 return text
     return ""
-
-
-def pages_of(places: Places) -> Iterable[int]:
-    """The pages that occur, ascending."""
-    return sorted({page for page in places.page.tolist() if page != NOWHERE})

@@ -63,37 +63,29 @@ def decode(ids: NDArray[np.uint32]) -> str:
 
 
 class _Table:
-    """Per token id: its bytes, how many characters begin in them, and whether they begin inside one. Filled as ids are met."""
+    """Per token id: how many characters begin in its bytes, and whether they begin inside one. Filled as ids are met."""
 
     def __init__(self) -> None:
         size = 1 << 18
-        # 1 MB for the whole vocabulary; -1 is unknown.
-        self.lengths = np.full(size, -1, dtype=np.int16)
+        self.known = np.zeros(size, dtype=np.bool_)
         self.leads = np.zeros(size, dtype=np.int16)
         self.inside = np.zeros(size, dtype=np.bool_)
 
     def meet(self, ids: NDArray[np.uint32]) -> None:
         """Know every one of `ids`."""
-        unknown = ids[self.lengths[ids] < 0]
+        unknown = ids[~self.known[ids]]
         if len(unknown):
             decode_bytes = tokenizer().decode_bytes
             for token in np.unique(unknown).tolist():
                 data = decode_bytes([token])
                 self.leads[token] = sum((byte & 0xC0) != 0x80 for byte in data)
                 self.inside[token] = bool(data) and (data[0] & 0xC0) == 0x80
-                self.lengths[token] = len(data)
+                self.known[token] = True
 
 
 @cache
 def _table() -> _Table:
     return _Table()
-
-
-def byte_lengths(ids: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """UTF-8 bytes of each token. Framing ids have the length of their spelling, so ask for text only."""
-    table = _table()
-    table.meet(ids)
-    return table.lengths[ids].astype(np.int64)
 
 
 def char_counts(ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
