@@ -44,7 +44,7 @@ def unpack(*, cache: Path | None = None) -> Path:
     -------
     Path
         A checkpoint in the original layout: config, processor config, tokenizer, weights, marker. Named by its revision, so
-        that a newer version never meets an older one's files. About 10 s the first time, 150 MB.
+        that a newer version never meets an older one's files. Some seconds the first time, 120 MB.
 
     Raises
     ------

@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m engine.demo.train", description=__doc__)
     parser.add_argument("action", choices=["train", "drafts", "score", "ablate", "export"])
     parser.add_argument("folder", type=Path, help="where the run keeps its state")
-    parser.add_argument("--cases", type=int, default=100, help="least number of cases of a score (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=100, help="size of a score, see report.py (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=DRAFT_STEPS, help="steps of draft training (default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -18,11 +18,6 @@ def say(value: str) -> list[int]:
     return list(encode(f"It is {value}."))
 
 
-def say_digits(digits: str) -> list[int]:
-    """Ids of an answer that spells digits one token each: one key, one spoken or one drawn digit at a time."""
-    return [*encode("It is "), *(encode(d)[0] for d in digits), *encode(".")]
-
-
 @dataclass(slots=True)
 class Answer:
     """A model turn in a sequence: ids [start, stop) are to be written; `payload` are those that carry the answer."""
@@ -85,30 +80,15 @@ class Chat:
         self.ids += [f.audio_slot] * len(frames) + [f.audio_end, f.end_message]
         return self
 
-    def reply(self, payload: tuple[int, ...] | list[int], skill: str, *, thinking: str = "") -> Chat:
-        """Append the model's turn: an optional thinking message, the text message, the end of sampling."""
+    def reply(self, payload: tuple[int, ...] | list[int], skill: str) -> Chat:
+        """Append the model's turn: the text message, the end of sampling."""
         f = framing()
         self.ids.append(f.message_model)
         start = len(self.ids)
-        if thinking:
-            self.ids += [f.content_thinking, *encode(thinking), f.end_message, f.message_model]
         self.ids.append(f.content_text)
         first = len(self.ids)
         self.ids += payload
         last = len(self.ids)
         self.ids += [f.end_message, f.content_model_end_sampling]
         self.answers.append(Answer(skill, start, len(self.ids), (first, last)))
-        return self
-
-    def call(self, name: str, arguments_json: str, skill: str) -> Chat:
-        """Append a model turn that calls a tool, in Inkling's JSON form."""
-        f = framing()
-        self.ids.append(f.message_model)
-        start = len(self.ids)
-        payload = encode('{"name":"%s","args":%s}' % (name, arguments_json))  # noqa: UP031
-        self.ids += [*encode(name), f.content_invoke_tool_json]
-        first = len(self.ids)
-        self.ids += payload
-        self.ids += [f.end_message, f.content_model_end_sampling]
-        self.answers.append(Answer(skill, start, len(self.ids), (first, first + len(payload))))
         return self

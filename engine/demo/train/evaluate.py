@@ -31,9 +31,9 @@ class Score:
         """Exact-match rate."""
         return self.right / self.cases if self.cases else math.nan
 
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval."""
-        n, p = self.cases, self.share
+        n, p, z = self.cases, self.share, 1.96
         if not n:
             return 0.0, 1.0
         centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -42,7 +42,7 @@ class Score:
 
 @torch.no_grad()
 def score(
-    model: DemoModel, make: Callable[[Random], Chat], *, size: int, sequences: int, seed: str, head: torch.Tensor | None = None
+    model: DemoModel, make: Callable[[Random], Chat], *, size: int, sequences: int, seed: str, head: torch.Tensor
 ) -> dict[str, Score]:
     """Scores by skill of `sequences` held-out sequences of at most `size` tokens.
 
@@ -50,11 +50,10 @@ def score(
     ----------
     make : callable
         Gives a sequence from a generator; `seed` and the sequence's number seed it.
-    head : Tensor, optional
-        All head rows [v, h], to spare making them.
+    head : Tensor
+        All head rows [v, h], see :func:`full_head`.
     """
     model.eval()
-    head = full_head(model) if head is None else head
     right: dict[str, int] = {}
     cases: dict[str, int] = {}
     per = max(1, 4096 // size)

@@ -52,29 +52,29 @@ def lookup(
     if held_out:
         asked = min(asked, 4)
     # A question with its answer takes about 28 tokens, the opening about 25.
-    facts, texts = _facts(phrases, tokens - 29 * asked - 35)
+    facts, texts = facts_of(phrases, tokens - 29 * asked - 35)
     chat = opening(random).user(document(random, phrases, texts))
     # Nothing is asked twice: the second answer would be copied from the first.
     stated = random.sample(facts, len(facts))
     for _ in range(asked):
         kind = random.random()
-        if kind < 0.32 and (absent := _absent(phrases, facts)):
-            chat.user(_question(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
+        if kind < 0.32 and (absent := absent_fact(phrases, facts)):
+            chat.user(question_for(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
             continue
-        chains = _chains(facts) if spread > 0.5 and kind > 0.9 else []
+        chains = chains_of(facts) if spread > 0.5 and kind > 0.9 else []
         if chains:
             first, second = random.choice(chains)
-            chat.user(_question(random, second, paraphrase, key=f"the {first.key} of {first.of}"))
+            chat.user(question_for(random, second, paraphrase, key=f"the {first.key} of {first.of}"))
             chat.reply(say(f"{first.value}: {second.value}"), "two hops")
             continue
         if not stated:
             break
         fact = stated.pop()
-        chat.user(_question(random, fact, paraphrase)).reply(say(fact.value), "paraphrase" if paraphrase else "lookup")
+        chat.user(question_for(random, fact, paraphrase)).reply(say(fact.value), "paraphrase" if paraphrase else "lookup")
     return chat
 
 
-def _facts(phrases: Phrases, room: int) -> tuple[list[Fact], list[str]]:
+def facts_of(phrases: Phrases, room: int) -> tuple[list[Fact], list[str]]:
     """Facts, and the sentences of a document of `room` tokens that states them among filler."""
     random = phrases.random
     facts: list[Fact] = []
@@ -106,14 +106,14 @@ def _facts(phrases: Phrases, room: int) -> tuple[list[Fact], list[str]]:
     return facts, texts
 
 
-def _absent(phrases: Phrases, facts: list[Fact]) -> Fact | None:
+def absent_fact(phrases: Phrases, facts: list[Fact]) -> Fact | None:
     """A fact that the document does not state, mostly one that looks much like what it states."""
     fact, kind = phrases.random.choice(facts), phrases.random.random()
     absent = phrases.near(fact) if kind < 0.7 else phrases.sideways(fact) if kind < 0.8 else phrases.fact()
     return None if answered(absent, facts) else absent
 
 
-def _chains(facts: list[Fact]) -> list[tuple[Fact, Fact]]:
+def chains_of(facts: list[Fact]) -> list[tuple[Fact, Fact]]:
     """Pairs of a fact that names a person and a fact about that person."""
     by_person = {f.key: f for f in facts if f.relation.key == "person"}
     return [(f, by_person[f.value]) for f in facts if f.two and f.relation.value == "person" and f.value in by_person]
@@ -136,7 +136,8 @@ def _same(a: Fact, b: Fact) -> bool:
     return a.relation is b.relation or "any" in pair or any(pair <= kinds for kinds in _ALIKE)
 
 
-def _question(random: Random, fact: Fact, paraphrase: bool, *, key: str = "") -> str:
+def question_for(random: Random, fact: Fact, paraphrase: bool, *, key: str = "") -> str:
+    """The question that `fact` answers, with `key` instead of its own; `paraphrase` in the wording that training never sees."""
     known, last = fact.relation.questions[:-1], fact.relation.questions[-1]
     text = last if paraphrase else known[random.randrange(fact.asked or len(known))]
     if not paraphrase and fact.asked == len(known) and random.random() < 0.4:

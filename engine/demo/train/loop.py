@@ -28,16 +28,16 @@ from engine.demo.train.skills import ALIGNED, SKILLS
 from engine.demo.train.vocabulary import trained_ids
 
 WARM_UP_STEPS = 30
-
+SAVE_EVERY_S = 120.0
 LONG_TOKENS = 1024
 
 LABEL_WEIGHT = 0.3
 """Weight of the labels at slots beside the answers."""
 
 
-def new_model(seed: int = 0, *, rows: Iterable[int] = ()) -> DemoModel:
+def new_model(*, rows: Iterable[int] = ()) -> DemoModel:
     """A fresh demo model at its structured start; `rows` are ids to train beside those of the generators."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     shape = Shape()
     return DemoModel(shape, torch.from_numpy(spelled_rows(shape.hidden)), torch.tensor(sorted({*trained_ids(), *rows})))
 
@@ -117,7 +117,7 @@ class Run:
         torch.save(state, partial)
         os.replace(partial, self.folder / "state.pt")
 
-    def train(self, plan: tuple[Stage, ...], *, save_every_s: float = 120.0) -> None:
+    def train(self, plan: tuple[Stage, ...]) -> None:
         """Run every stage that is not done; a request to end (SIGTERM, Ctrl-C) is heeded after the step, with nothing lost."""
         saved = time.monotonic()
         ending: list[int] = []
@@ -129,7 +129,7 @@ class Run:
                 self._write({"step": self.step, "stage": stage.name, "aligned": right})
             while self.done.get(stage.name, 0) < stage.tokens:
                 self._step(stage)
-                if ending or time.monotonic() - saved > save_every_s:
+                if ending or time.monotonic() - saved > SAVE_EVERY_S:
                     self.save()
                     saved = time.monotonic()
                 if ending:

@@ -47,7 +47,10 @@ def _line(found: dict[str, Score], **about: Any) -> Iterator[dict[str, Any]]:
 
 
 def scores(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
-    """Scores of look-up by length and of every other skill, in known and in new wordings, at least `cases` / 3 each."""
+    """Scores of look-up by length and of every other skill, in known and in new wordings.
+
+    Cases come from `cases` / 3 sequences of each length and from `cases` / 2 of each skill; most sequences hold several.
+    """
     head = full_head(model)
     for paraphrase in (False, True):
         for size in LOOKUP_TOKENS:
@@ -65,7 +68,8 @@ def acceptance(model: DemoModel, drafts: nn.ModuleList, cases: int) -> Iterator[
     head, sums = full_head(model), [Score(0, 0) for _ in drafts]
     for name in SKILLS:
         for number in range(max(1, cases // 8)):
-            random, make = Random(f"drafts/{name}/{number}"), _lookup(512, False) if name == "lookup" else _skill(name, False)
+            make = _lookup(SKILL_TOKENS, False) if name == "lookup" else _skill(name, False)
+            random = Random(f"drafts/{name}/{number}")
             batch = collate([fit(lambda r=random, m=make: m(r), SKILL_TOKENS)], SKILL_TOKENS, model.trained, random, negatives=0)
             for depth, (stream, wanted) in enumerate(guesses(model, drafts, batch)):
                 hits = (stream @ head.t()).argmax(-1) == batch.candidates[wanted]
@@ -85,8 +89,7 @@ def ablations(model: DemoModel, cases: int) -> Iterator[dict[str, Any]]:
 
 def _parts(model: DemoModel, cases: int, part: str) -> Iterator[dict[str, Any]]:
     head = full_head(model)
-    found = score(model, _lookup(512, False), size=512, sequences=max(8, cases // 3), seed="ablate", head=head)
+    found = score(model, _lookup(SKILL_TOKENS, False), size=SKILL_TOKENS, sequences=max(8, cases // 3), seed="ablate", head=head)
     for name in ("grids", "digits", "dtmf", "spoken"):
-        if name in SKILLS:
-            found |= score(model, _skill(name, False), size=SKILL_TOKENS, sequences=cases // 4, seed="ablate", head=head)
+        found |= score(model, _skill(name, False), size=SKILL_TOKENS, sequences=cases // 4, seed="ablate", head=head)
     yield from _line(found, off=part)

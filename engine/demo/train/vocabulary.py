@@ -33,17 +33,9 @@ def trained_ids() -> tuple[int, ...]:
     for text in texts:
         found.update(encode(re.sub(r"\{\w+\}", "x", text)))
     pools = (
-        words.GLUE,
-        words.COLOURS,
-        words.QUALITIES,
-        words.THINGS,
-        words.ROLES,
-        words.MONTHS,
-        words.DAYS,
-        words.UNITS,
-        words.COUNTED,
+        words.GLUE, words.COLOURS, words.QUALITIES, words.THINGS, words.ROLES, words.MONTHS, words.DAYS, words.UNITS, words.COUNTED,
         words.HOLDERS,
-    )
+    )  # fmt: skip
     for word in {w for pool in pools for w in pool} | {w for text in texts for w in re.findall(r"[A-Za-z]+", text)}:
         for spelled in (word, word.capitalize(), " " + word, " " + word.capitalize()):
             if len(ids := encode(spelled)) == 1:

@@ -30,7 +30,7 @@ def draw(bars: tuple[tuple[str, int], ...], height_px: int, scale: float = 1, *,
 
 
 def chart(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
-    """A chart of two to six bars, heights at least 10 px apart."""
+    """A chart of two to six bars, heights at least 8 px apart before scaling."""
     most = 2 + round(4 * level)
     for _ in range(200):
         count, height = random.randint(2, most), random.choice((80, 80, 120, 160))

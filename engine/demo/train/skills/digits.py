@@ -55,17 +55,11 @@ def draw(
     return Picture(np.asarray(image), tuple(marks))
 
 
-def shown(random: Random, *, held_out: bool, level: float, room: int, slotted: bool | None = None) -> Scene:
-    """A number as an image.
-
-    Parameters
-    ----------
-    slotted : bool, optional
-        Every digit in a patch column of its own, or anywhere; both by default.
-    """
+def shown(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
+    """A number as an image: every digit in a patch column of its own, or anywhere."""
     most = max(1, min(round(1 + 5 * level), room // 4))
     digits = code(random, held_out, (min(2, most) if held_out else 1, most))
-    slotted = random.random() < 0.5 if slotted is None else slotted
+    slotted = random.random() < 0.5
     for _ in range(100):
         size = random.randint(12, 20) if slotted else random.randint(14, round(20 + 28 * level))
         name = random.choice(FACES)

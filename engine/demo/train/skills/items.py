@@ -8,7 +8,7 @@ Knows no skill and no ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -138,6 +138,17 @@ Maker = Callable[..., Scene]
 def it_is(value: str, skill: str, *, spelled: bool = False, thinking: str = "") -> Answer:
     """The answer "It is …."."""
     return Answer(skill, f"It is {value}.", spelled=spelled, thinking=thinking)
+
+
+def counted_as(ask: Ask, skill: str) -> Ask:
+    """The same question, its answer counted in another row of the table."""
+
+    def asked(random: Random, paraphrase: bool) -> tuple[Step, ...]:
+        *before, answer = ask(random, paraphrase)
+        assert isinstance(answer, Answer)
+        return *before, replace(answer, skill=skill)
+
+    return asked
 
 
 def drawn_for(text: str, held_out: bool) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from engine.demo.train.facts import Fact, Phrases
-from engine.demo.train.lookup import NOT_STATED, _absent, _chains, _facts, _question, document, filler
+from engine.demo.train.lookup import NOT_STATED, absent_fact, chains_of, document, facts_of, filler, question_for
 from engine.demo.train.skills.items import Answer, Ask, Scene, Step, Text, it_is
 from engine.demo.train.tokens import encode, vocabulary_words
 
@@ -36,7 +36,7 @@ def scene(random: Random, *, held_out: bool, level: float, room: int, foreign: b
     """
     del level
     phrases = (Foreign if foreign else Phrases)(random, held_out=held_out)
-    facts, texts = _facts(phrases, max(30, min(room, FACTS_TOKENS) - 20))
+    facts, texts = facts_of(phrases, max(30, min(room, FACTS_TOKENS) - 20))
     used = sum(len(encode(text)) + 1 for text in texts)
     if used < room - 40:
         while used < room - 40:
@@ -48,21 +48,21 @@ def scene(random: Random, *, held_out: bool, level: float, room: int, foreign: b
 
 def kinds(phrases: Phrases, facts: list[Fact]) -> tuple[tuple[float, str, Ask], ...]:
     """Questions about a document of these facts."""
-    chains = _chains(facts)
+    chains = chains_of(facts)
 
     def stated(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         fact = random.choice(facts)
-        return Text(_question(random, fact, paraphrase)), it_is(fact.value, "lookup")
+        return Text(question_for(random, fact, paraphrase)), it_is(fact.value, "lookup")
 
     def absent(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         phrases.random = random
         while True:
-            if fact := _absent(phrases, facts):
-                return Text(_question(random, fact, paraphrase)), Answer("not stated", NOT_STATED)
+            if fact := absent_fact(phrases, facts):
+                return Text(question_for(random, fact, paraphrase)), Answer("not stated", NOT_STATED)
 
     def two_hops(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         first, second = random.choice(chains)
-        text = _question(random, second, paraphrase, key=f"the {first.key} of {first.of}")
+        text = question_for(random, second, paraphrase, key=f"the {first.key} of {first.of}")
         return Text(text), it_is(f"{first.value}: {second.value}", "two hops", thinking=first.sentence())
 
     return (

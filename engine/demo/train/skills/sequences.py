@@ -91,7 +91,7 @@ def case(
         if question := scene.ask(random, paraphrase, kind or skill):
             stop = next(i for i, step in enumerate(question, 1) if isinstance(step, Answer) and step.skill == skill)
             return Item(effort, (*scene.steps, *question[:stop]), scene.system, scene.tools)
-    raise ValueError(f"no question of {kind or skill!r} came in 500 scenes")
+    raise ValueError(f"no question of {kind or skill!r} came in 500 scenes of up to {room} tokens: give it more")
 
 
 def chat_of(item: Item) -> Chat:
@@ -212,18 +212,9 @@ class Skill:
 
     maker: Maker
 
-    def __call__(
-        self,
-        random: Random,
-        tokens: int,
-        *,
-        held_out: bool = False,
-        paraphrase: bool = False,
-        level: float = 1.0,
-        **_options: object,
-    ) -> Chat:
+    def __call__(self, random: Random, tokens: int, *, held_out: bool = False, paraphrase: bool = False) -> Chat:
         """See :func:`sequence`; a scene that came out too large is drawn again."""
         for _ in range(50):
             with suppress(ValueError):
-                return sequence(self.maker, random, tokens, held_out=held_out, paraphrase=paraphrase, level=level)
+                return sequence(self.maker, random, tokens, held_out=held_out, paraphrase=paraphrase, level=1.0)
         raise ValueError(f"no scene of {self.maker.__name__} came that fits into {tokens} tokens: give it more")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.demo.train.skills.media import RATE_HZ
+from engine.demo.train.skills.sounds import code
 from engine.errors import EngineError
 from engine.protocol.places import cache_folder
 
@@ -126,8 +127,6 @@ def training_speakers() -> tuple[Speaker, ...]:
     name = hashlib.sha256(repr([chosen, BREATHS, 1]).encode()).hexdigest()[:12]
     path = cache_folder() / f"speech-{name}.npz"
     if not path.exists():
-        from engine.demo.train.skills.sounds import code
-
         random = Random("breaths for training")
         breaths = [[code(random, False, (2, 5)) for _ in range(BREATHS)] for _ in chosen]
         _keep(path, _speakers(chosen, breaths))
@@ -185,28 +184,26 @@ def held_out_speakers(folder: Path = HELD_OUT) -> tuple[Speaker, ...]:
     return tuple(speakers)
 
 
-def write_held_out(folder: Path = HELD_OUT) -> None:
+def write_held_out() -> None:
     """Make the held-out files with espeak-ng."""
     import soundfile
-
-    from engine.demo.train.skills.sounds import code
 
     random, entries = Random("breaths held out"), []
     chosen = settings(HELD_OUT_VOICES, 1, "speech held out")
     breaths = [[code(random, True, (3, 5)) for _ in range(2)] for _ in chosen]
-    folder.mkdir(parents=True, exist_ok=True)
+    HELD_OUT.mkdir(parents=True, exist_ok=True)
     for speaker in _speakers(chosen, breaths):
         clips = [*speaker.digits, *(clip for _, clip in speaker.breaths)]
         name = f"{speaker.setting.voice.lower()}.flac"
-        soundfile.write(folder / name, np.concatenate(clips), RATE_HZ, subtype="PCM_16", format="FLAC")
+        soundfile.write(HELD_OUT / name, np.concatenate(clips), RATE_HZ, subtype="PCM_16", format="FLAC")
         entries.append({
-            "file": name, "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+            "file": name, "sha256": hashlib.sha256((HELD_OUT / name).read_bytes()).hexdigest(),
             "accent": speaker.setting.accent, "voice": speaker.setting.voice, "speed": speaker.setting.speed,
             "pitch": speaker.setting.pitch, "lengths": [len(clip) for clip in clips],
             "breaths": [text for text, _ in speaker.breaths],
         })  # fmt: skip
     made = {"made_by": "espeak-ng", "rate_hz": RATE_HZ, "order": "digits zero to nine, then the strings", "speakers": entries}
-    (folder / "manifest.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    (HELD_OUT / "manifest.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

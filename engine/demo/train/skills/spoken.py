@@ -43,7 +43,7 @@ def say(digits: str, speaker: Speaker, random: Random, *, varied: bool, room_s: 
     return Sound(_leveled(np.concatenate(pieces), random), tuple(marks))
 
 
-def breath(text: str, clip: NDArray[np.float32], random: Random, *, varied: bool) -> Sound:
+def breath(clip: NDArray[np.float32], random: Random, *, varied: bool) -> Sound:
     """A string spoken in one breath, with a pause before and after."""
     if varied:
         clip = _bent(clip, random.uniform(0.87, 1.15), random.uniform(-0.5, 0.7))
@@ -63,13 +63,13 @@ def _leveled(samples: NDArray[np.float64], random: Random) -> NDArray[np.float32
 
 
 def spoken(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
-    """A spoken number of one to six digits, 0.5 to 30 s."""
+    """A spoken number of one to five digits, at most about 30 s."""
     most = max(1, min(round(1 + 4 * level), (room - 4) // 13))
     speaker = random.choice(held_out_speakers() if held_out else training_speakers())
     fitting = [one for one in speaker.breaths if len(one[0]) <= most]
     if not held_out and fitting and random.random() < 0.3:
         digits, clip = random.choice(fitting)
-        sound = breath(digits, clip, random, varied=True)
+        sound = breath(clip, random, varied=True)
     else:
         digits = code(random, held_out, (min(2, most) if held_out else 1, most))
         sound = say(digits, speaker, random, varied=not held_out, room_s=min(LONGEST_S, room / 20))
@@ -84,7 +84,7 @@ def in_one_breath(random: Random, *, held_out: bool, level: float, room: int) ->
     """A held-out string exactly as espeak-ng spoke it."""
     del held_out, level, room
     digits, clip = random.choice([one for speaker in held_out_speakers() for one in speaker.breaths])
-    sound = breath(digits, clip, random, varied=False)
+    sound = breath(clip, random, varied=False)
 
     def ask(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         return Text(SPOKEN.ask(random, paraphrase)), it_is(digits, "spoken in one breath", spelled=True)

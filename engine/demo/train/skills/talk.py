@@ -7,7 +7,7 @@ from random import Random
 from engine.demo.train.facts import Phrases
 from engine.demo.train.lookup import answered
 from engine.demo.train.skills import reading
-from engine.demo.train.skills.items import Answer, Scene, Step, Text
+from engine.demo.train.skills.items import Answer, Scene, Step, Text, counted_as
 from engine.demo.train.skills.wordings import BYE, HELLO, THANKS, TOLD
 
 NOTED, WELCOME, GREETING, PARTING = "Noted.", "You are welcome.", "Hello! What can I do for you?", "Goodbye!"
@@ -24,24 +24,17 @@ def told(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
             fact = phrases.fact()
         facts.append(fact)
         steps += [*_said(TOLD.ask(random, False, fact=fact.sentence()), NOTED)]
-    questions = tuple((share, {"lookup": "turns"}.get(name, name), ask) for share, name, ask in reading.kinds(phrases, facts))
+    questions = tuple(
+        (share, "turns", counted_as(ask, "turns")) if name == "lookup" else (share, name, ask)
+        for share, name, ask in reading.kinds(phrases, facts)
+    )
 
     def courtesy(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         wording, reply = random.choice(((HELLO, GREETING), (THANKS, WELCOME), (THANKS, WELCOME), (BYE, PARTING)))
         return _said(wording.ask(random, paraphrase), reply)
 
-    renamed = tuple((share, name, _as(ask, "turns") if name == "turns" else ask) for share, name, ask in questions)
-    return Scene(tuple(steps), (*renamed, (0.1, "courtesy", courtesy)), questions=2 * len(facts) + 1, alone=True)
+    return Scene(tuple(steps), (*questions, (0.1, "courtesy", courtesy)), questions=2 * len(facts) + 1, alone=True)
 
 
 def _said(text: str, reply: str) -> tuple[Step, ...]:
     return Text(text), Answer("courtesy", reply)
-
-
-def _as(ask: reading.Ask, skill: str) -> reading.Ask:
-    def asked(random: Random, paraphrase: bool) -> tuple[Step, ...]:
-        *before, answer = ask(random, paraphrase)
-        assert isinstance(answer, Answer)
-        return *before, Answer(skill, answer.text, answer.spelled, answer.thinking)
-
-    return asked

@@ -6,7 +6,7 @@ from random import Random
 
 from engine.demo.train.facts import Phrases
 from engine.demo.train.skills import digits, grids, reading, sounds, spoken
-from engine.demo.train.skills.items import Answer, Ask, Picture, Scene, Step, Text, drawn_for, it_is
+from engine.demo.train.skills.items import Answer, Picture, Scene, Step, Text, counted_as, drawn_for, it_is
 from engine.demo.train.skills.speech import held_out_speakers, training_speakers
 from engine.demo.train.skills.wordings import COLOUR, COLOUR_SENTENCES, NAMES_COLOUR, SAME, SHOWN, SPOKEN, WHICH_CALL, WHICH_IMAGE
 
@@ -134,17 +134,6 @@ def desk(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
         random.shuffle(steps)
     found = [*((w, kind, ask) for w, kind, ask in document.kinds if kind == "lookup"), *grids.kinds(grid)[:1], *call.kinds]
     return Scene(
-        tuple(steps), tuple((1.0, "together", _counted(ask)) for _, _, ask in found), questions=6,
+        tuple(steps), tuple((1.0, "together", counted_as(ask, "together")) for _, _, ask in found), questions=6,
         system=SYSTEM if random.random() < 0.5 else "", alone=True,
     )  # fmt: skip
-
-
-def _counted(ask: Ask) -> Ask:
-    """The same question, counted as one about several things."""
-
-    def asked(random: Random, paraphrase: bool) -> tuple[Step, ...]:
-        *before, answer = ask(random, paraphrase)
-        assert isinstance(answer, Answer)
-        return *before, Answer("together", answer.text, spelled=answer.spelled, thinking=answer.thinking)
-
-    return asked

@@ -109,7 +109,7 @@ def _tool(phrases: Phrases) -> Tool:
     noun = _plain(phrases.noun)
     parameter, value = random.choice((("city", "place"), ("name", "person"), ("item", "noun"), ("code", "code")))
     of = "{value}" if value in ("place", "person") else f"the {parameter} {{value}}"
-    questions = tuple(text.format(noun=noun, of=of) for text in PROPERTY.known)
+    questions = tuple(text.format(noun=noun, of=of) for text in PROPERTY)
     result = random.choice(("number", "person", "code", "time", "price", "date"))
     return Tool(
         noun if random.random() < 0.5 else f"{noun}_of_{parameter}",
@@ -127,8 +127,6 @@ def _value(phrases: Phrases, kind: str) -> str:
             return phrases.place()
         case "noun":
             return phrases.noun()
-        case "person":
-            return phrases.person()
         case _:
             return phrases.value(kind)
 

@@ -172,10 +172,9 @@ HELLO = Wording(("Hello!", "Hello.", "Hi.", "Good morning.", "Hello there."), ("
 THANKS = Wording(("Thanks.", "Thank you.", "Thanks a lot.", "Thank you very much."), ("Many thanks!", "Thank you, that is all."))
 BYE = Wording(("Goodbye.", "Bye.", "See you."), ("Good night.", "Bye for now!"))
 TOLD = Wording(("{fact}", "{fact}", "Remember this: {fact}", "Please note: {fact}"), ("Keep in mind: {fact}",))
-PROPERTY = Wording(
-    ("What is the {noun} of {of}?", "Find the {noun} of {of}.", "Which {noun} has {of}?", "Tell me the {noun} of {of}.",
-     "What {noun} does {of} have?", "Say the {noun} of {of}.", "I need the {noun} of {of}.", "Look up the {noun} of {of}."),
-    ("Give me the {noun} of {of}.",),
+PROPERTY = (
+    "What is the {noun} of {of}?", "Find the {noun} of {of}.", "Which {noun} has {of}?", "Tell me the {noun} of {of}.",
+    "What {noun} does {of} have?", "Say the {noun} of {of}.", "I need the {noun} of {of}.", "Look up the {noun} of {of}.",
 )  # fmt: skip
 COLOUR_SENTENCES = (
     "The {thing} is {colour}.", "The {thing} was painted {colour}.", "The colour of the {thing} is {colour}.",
@@ -185,19 +184,9 @@ COLOUR_SENTENCES = (
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Wording))
 """Every kind of question."""
 
-REPLIES = (
-    "Spoken: 1. Shown: 2. The colour is red. It is x.txt.", "Noted. You are welcome. Hello! What can I do for you? Goodbye!",
-    '[{"description":"Gives the weather of a city.","name":"get_weather","parameters":{"properties":{"city":{"type":"string"}},'
-    '"required":["city"],"type":"object"},"type":"function"}]', '{"name":"get_weather","args":{"city":"x"}}',
-    "Weather Time Price Telephone Owner Number Room Population Opening item name code place number degrees find check read next",
-    "stock phone time ferry live people leave high people population telephone owner price weather room",
-    '"item" "name" "code" "place" weather ferry price telephone _time _of_ stock room population opening owner _city',
-    "_name _item result: x",
-)  # fmt: skip
-"""Answers and declarations as they come out, for their words."""
-
 TEXTS = (
     *(text for wording in ALL for text in wording.known),
+    *PROPERTY,
     *COLOUR_SENTENCES,
     "Spoken: 1. Shown: 2. The colour is red. It is x.txt.",
 )
