@@ -42,7 +42,7 @@ class CaptureRun:
 
     Attributes
     ----------
-    cost : CaptureCost or None
+    cost : CaptureCost
     job : CaptureJob
         As last heard of.
     """
@@ -51,7 +51,7 @@ class CaptureRun:
         self._connection, self._rendered, self.job = connection, rendered, job
 
     @property
-    def cost(self) -> CaptureCost | None:
+    def cost(self) -> CaptureCost:
         return self.job.cost
 
     def __repr__(self) -> str:

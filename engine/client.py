@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from .adapters import Adapters
 from .connection import Connection, blocking, blocking_iterator
-from .errors import BadRequest, ContextUnknown, EngineDied, EngineUnreachable, RequestFailed
+from .errors import BadRequest, ContextUnknown, EngineUnreachable, RequestFailed
 from .looking import Looking, Renderable
 from .plain import PlainServer
 from .protocol import (
@@ -31,9 +31,6 @@ from .protocol import (
 from .protocol.intervention_sets import check, to_json
 from .protocol.wire import GenerateBody, SamplingBody, event_from_json
 from .uploads import Uploads
-
-if TYPE_CHECKING:
-    pass
 
 STOP_TIMEOUT_S = 60.0
 
@@ -168,7 +165,7 @@ class Engine(Looking):
             async for event in events:
                 if isinstance(event, Done):
                     return event.reply
-        raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+        raise self._cut_off()
 
     async def _events(
         self, context: Rendered | Renderable, options: Sampling, adapter: str | None, interventions: Sequence[Intervention]
@@ -193,7 +190,7 @@ class Engine(Looking):
                         yield event_from_json(kind, values)
                         if kind == "Done":
                             return
-                raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+                raise self._cut_off()
             except ContextUnknown:
                 # Cleaned away on the engine since it was sent: once more from the start.
                 self._uploads.forget(name)

@@ -117,6 +117,8 @@ class Looking:
         ------
         ContextUnknown
             It was not sent by this client, or too long ago.
+        FeatureUnsupported
+            An adapter gave the reply: what runs behind it is the model alone.
         """
         return self._uploads.with_reply(reply)
 
@@ -146,6 +148,8 @@ class Looking:
         ------
         BadRequest, InterventionRefused, ContextTooLong
             Nothing ran.
+        ContextUnknown, FeatureUnsupported
+            As for :meth:`context_of`; or a plain vLLM server, which does not score.
         """
         return blocking(self.ascore(what, first=first, interventions=interventions, progress=progress))
 
@@ -156,8 +160,6 @@ class Looking:
         """:meth:`score` for asynchronous callers; cancelling it ends the work."""
         if self._plain is not None:
             raise FeatureUnsupported("a plain vLLM server does not score tokens: start one of our engines for it")
-        if isinstance(what, Reply) and what.adapter is not None:
-            raise FeatureUnsupported(f"tokens are scored by the model alone, this reply is adapter {what.adapter!r}'s")
         rendered = self._uploads.with_reply(what) if isinstance(what, Reply) else self._rendered(what)
         if isinstance(what, Reply) and first is None:
             first = len(rendered) - len(what.token_ids)
@@ -173,7 +175,7 @@ class Looking:
                 event = event_from_json(kind, values)
                 if progress is not None and isinstance(event, PrefillProgress):
                     progress(event)
-        raise EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
+        raise self._cut_off()
 
     def probe(self, context: Rendered | Renderable) -> Reuse:
         """What of a context would be reused from the prefix cache if it ran now, by part, and why not more. Nothing runs.
@@ -215,6 +217,10 @@ class Looking:
             shared_tokens=max(noted["shared_tokens"], reply.usage.cached_tokens), hit_tokens=noted["hit_tokens"],
             earlier=noted["earlier"], spans=rendered.spans,
         )  # fmt: skip
+
+    def _cut_off(self) -> EngineDied:
+        """The error for a stream that ended without its last event."""
+        return EngineDied(f"the engine at {self.url} closed the stream without an end: it died; its log says why")
 
     def _placed(self, interventions: Sequence[Intervention], rendered: Rendered) -> tuple[Intervention, ...]:
         """Interventions with their spans, checked against this engine before anything is sent."""

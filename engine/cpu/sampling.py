@@ -128,7 +128,7 @@ def noised_argmax(values: torch.Tensor, heat: float, seed: int, place: int, *, s
     `scaled` logits were divided by the temperature `heat` before. A row without a finite logit gives id 0 and minus infinity.
     """
     if heat == 0.0:
-        best = int(values.numpy().argmax())  # eight times as fast as torch's
+        best = int(values.numpy().argmax())  # much faster than torch's
         return best, float(values[best])
     drawn = values if scaled else values / heat
     likeliest = int(drawn.numpy().argmax())

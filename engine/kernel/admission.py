@@ -24,8 +24,7 @@ class Admitted:
         if state.admitted >= limit:
             raise EngineBusy(
                 f"{state.admitted} requests are running or waiting, this engine takes {limit} (limits.requests): try again when "
-                "one "
-                "has ended, 'inkling engine status' shows them", limit=limit,
+                "one has ended, 'inkling engine status' shows them", limit=limit,
             )  # fmt: skip
         state.admitted += 1
         self._state: KernelState | None = state

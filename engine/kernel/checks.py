@@ -64,8 +64,7 @@ def check_sizes(
     if fixed_conv_pages and layout.conv_block_tokens != shape.conv_taps:
         raise EngineStartError(
             f"with these types and {ranks} ranks a short convolution's page would hold {layout.conv_block_tokens} tokens instead "
-            "of "
-            f"{shape.conv_taps}: its kernels would write into other layers' state. Use BF16 keys and values with BF16 weights",
+            f"of {shape.conv_taps}: its kernels would write into other layers' state. Use BF16 keys and values with BF16 weights",
             conv_block_tokens=layout.conv_block_tokens,
         )  # fmt: skip
 

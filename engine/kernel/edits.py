@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from ..protocol import Architecture
 from ..protocol.intervention_sets import layers_of
 from ..protocol.interventions import (
-    SITES,
     BanExperts,
     DropLogScaling,
     ForceExperts,
@@ -23,9 +22,9 @@ from ..protocol.interventions import (
     ScaleBias,
     ScaleSconv,
     ScaleSinks,
-    Site,
     StretchBias,
 )  # fmt: skip
+from ..protocol.plans import SITES, Site
 
 
 @dataclass(slots=True)

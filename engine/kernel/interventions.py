@@ -24,14 +24,12 @@ from typing import Any
 import torch
 
 from ..protocol import Architecture
-from ..protocol.interventions import INTERVENTION_SEAMS, Site
+from ..protocol.interventions import INTERVENTION_SEAMS
+from ..protocol.plans import SITES, Site
 from .edits import Edits
 from .layer_places import LayerPlaces
 from .masking import attend_masked
 from .taps import Around, graph_managers, without_graphs, wrap
-
-_STREAMS: tuple[Site, ...] = ("k", "v", "attention", "mlp")
-"""Sites in the order of ``InklingConvState.stream_ranges``."""
 
 
 def interventions_table(runner: Any) -> list[dict[str, Any]]:
@@ -190,7 +188,8 @@ class Interventions:
         if layer is None or not self.rows:
             return out
         offset = kwargs["off_s"] if "off_s" in kwargs else args[5]
-        site = _STREAMS[[start for start, _ in streams].index(offset)]
+        # The model's ranges are in the order of our sites.
+        site = SITES[[start for start, _ in streams].index(offset)]
         for (factors,), rows in self._groups(layer, (site,)).items():
             again = call(x, _scaled(weight, factors), cache, *args, **kwargs)
             index = torch.tensor(rows, device=out.device)

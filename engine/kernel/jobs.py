@@ -48,7 +48,7 @@ class _Job:
     def to_model(self) -> CaptureJob:
         total, activity = len(self.run.context), self.run.activity
         return CaptureJob(
-            id=self.id, state=self.state, total_tokens=total, cost_bytes=self.cost.disk_bytes, cost=self.cost,
+            id=self.id, state=self.state, total_tokens=total, cost=self.cost,
             done_tokens=total if self.state == "done" else activity.done_tokens if activity else 0,
             error=self.error.to_json() if self.error else None, folder=str(self.run.folder),
             manifest=self.run.manifest if self.state not in ("queued", "running") else None,

@@ -10,7 +10,7 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
-from ..errors import BadRequest, RequestFailed
+from ..errors import RequestFailed
 from ..protocol import Intervention, PrefillProgress, Sampling
 from ..protocol.intervention_sets import salt
 from .contexts import StoredContext
@@ -23,16 +23,13 @@ from .state import Activity, KernelState
 async def score(
     state: KernelState, context: StoredContext, first: int, request_id: str, interventions: Sequence[Intervention] = ()
 ) -> AsyncIterator[PrefillProgress | list[float]]:
-    """Progress, and at the end the natural log-probability of every token from `first` on.
+    """Progress, and at the end the natural log-probability of every token from `first` on, 1 to the last.
 
     Raises
     ------
-    BadRequest
-        `first` is not a token that has one before it.
     EngineDied, RequestFailed
+        The engine is gone, or did not compute every token.
     """
-    if not 1 <= first < len(context):
-        raise BadRequest(f"first is {first}: tokens 1 to {len(context) - 1:,} of this context have one before them", first=first)
     engine_input = await prepare(state, context, answer_tokens=1, cache_salt=salt(interventions))
     activity = Activity(request_id=request_id, kind="score", total_tokens=len(context))
     params = sampling_params(state, Sampling(max_tokens=1, temperature=0.0))

@@ -36,7 +36,6 @@ by the engine's workers, read by the kernel's routes; the client turns it into l
     residual.vector          t,l,site,c       the stream itself
     residual.lens_token      t,l,k            likeliest next tokens after the layer, by the model's final norm and head
     residual.lens_logprob    t,l,k            their log-probability
-    drafts.*                                  see the runner's drafting
 
 Everything but ids is float32. A cell that a layer does not have (a distance beyond its window, a channel it lacks, a key it cannot
 see) is NaN; its attention weight is 0.
@@ -149,8 +148,7 @@ class CaptureJob(BaseModel):
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     done_tokens: int = 0
     total_tokens: int
-    cost_bytes: int
-    cost: CaptureCost | None = None
+    cost: CaptureCost
     folder: str = ""
     error: dict[str, Any] | None = None
     manifest: CaptureManifest | None = None

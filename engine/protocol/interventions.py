@@ -31,13 +31,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 from ..errors import InterventionRefused
+from .plans import SITES as SITES
+from .plans import Site
 from .spans import Modality, Span
 
 T = TypeVar("T")
-
-Site = Literal["k", "v", "attention", "mlp"]
-SITES: tuple[Site, ...] = ("k", "v", "attention", "mlp")
-"""The four short convolutions of a layer: on keys, values, the attention's output and the MLP's output."""
 
 INTERVENTION_SEAMS = ("experts", "sinks", "sconv", "bias", "log-scaling", "mask")
 """What can be changed, by name; ``info.interventions`` says which of them can here."""

@@ -31,14 +31,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .selectors import TokenRange, pieces, token_ranges
 
 SEAMS = ("routing", "sconv", "attention", "residual", "drafts")
 """Every seam a plan can name."""
 
-SITES = ("k", "v", "attention", "mlp")
+Site = Literal["k", "v", "attention", "mlp"]
+SITES: tuple[Site, ...] = get_args(Site)
 """The short convolutions of a layer: on keys, on values, on what attention adds to the stream, on what the MLP adds."""
 
 ADDITIONS = ("attention", "mlp")

@@ -84,8 +84,8 @@ class Reuse:
 
     @property
     def broken_by(self) -> Span | None:
-        """The span in which this context differs from the most similar earlier one; None when it only goes on, or has no "
-        "precedent."""
+        """The span in which this context differs from the most similar earlier one; None when it only goes on, or has no
+        precedent."""
         if not self.spans or self.earlier is None or self.shared_tokens >= self.prompt_tokens:
             return None
         return span_at(self.spans, self.shared_tokens)

@@ -30,7 +30,9 @@ async def scores(body: ScoreBody, state: State) -> StreamingResponse:
     interventions = [from_json(item) for item in body.interventions]
     check(interventions, state.info, len(context))
     if body.first >= len(context):
-        raise BadRequest(f"first is {body.first:,}: this context has tokens 0 to {len(context) - 1:,}", first=body.first)
+        raise BadRequest(
+            f"first is {body.first:,}: the first token to score, 1 to {len(context) - 1:,} of this context", first=body.first
+        )
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
         async for item in score(state, context, body.first, generation.new_request_id(), interventions):
