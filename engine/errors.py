@@ -109,7 +109,7 @@ class EngineVersionError(EngineError):
 
 
 class KernelMoved(EngineError):
-    """The installed vLLM no longer has a private name that the kernels for machines without a GPU replace."""
+    """The installed vLLM no longer has a private name that the engine replaces."""
 
     code = "kernel-moved"
 

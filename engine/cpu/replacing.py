@@ -55,7 +55,7 @@ def lookup(name: str) -> tuple[Any, str, Any]:
         return holder, attribute, getattr(holder, attribute)
     except (ImportError, AttributeError) as problem:
         raise KernelMoved(
-            f"{name} is not in vLLM {vllm_version()}: {problem}. The kernels for machines without a GPU replace it.", name=name
+            f"{name} is not in vLLM {vllm_version()}: {problem}. The engine replaces it: install vLLM {PINNED}0", name=name
         ) from problem
 
 

@@ -12,6 +12,7 @@ from ...errors import BadRequest
 from ...protocol.intervention_sets import check, from_json
 from ...protocol.wire import ScoreBody, event_to_json
 from .. import generation
+from ..admission import Admitted
 from ..dependencies import State
 from ..scores import score
 from .route import router
@@ -33,9 +34,13 @@ async def scores(body: ScoreBody, state: State) -> StreamingResponse:
         raise BadRequest(
             f"first is {body.first:,}: the first token to score, 1 to {len(context) - 1:,} of this context", first=body.first
         )
+    admitted = Admitted(state)
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        async for item in score(state, context, body.first, generation.new_request_id(), interventions):
-            yield ("Scores", {"logprobs": item}) if isinstance(item, list) else event_to_json(item)
+        try:
+            async for item in score(state, context, body.first, generation.new_request_id(), interventions):
+                yield ("Scores", {"logprobs": item}) if isinstance(item, list) else event_to_json(item)
+        finally:
+            admitted.leave()
 
-    return stream(events())
+    return stream(events(), at_end=admitted.leave)
