@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from engine.protocol.intervention_sets import describe, from_json
 from .comparisons import Comparison, attention_shift, routing_overlap, token_scores
 from .errors import SelectionError
 from .results import Result
-from .routing import group_tokens
+from .routing import By, group_tokens
 
 if TYPE_CHECKING:
     from engine import Engine
-
-By = Literal["part", "span", "modality"]
 
 NOTE = (
     "A drop is what the answer loses when no later token may see the part and no convolution reaches into it. "
@@ -182,8 +180,6 @@ def masks_by(spans: Sequence[Span], by: By, *, sconv: bool = True) -> dict[str, 
     SelectionError
         An unknown `by`, or a context of framing only.
     """
-    if by not in ("part", "span", "modality"):
-        raise SelectionError(f"cannot mask by {by!r}: by must be 'part', 'span' or 'modality'")
     names, groups = group_tokens(spans, by)
     content = np.zeros(len(groups), bool)
     for span in spans:

@@ -2,7 +2,7 @@
 
 An image is a PNG (RGB, 8 bit), a recording a WAV (float32, 16 kHz, mono). Both are functions of the pixels or samples alone: no
 metadata, no time stamps, no compressor, so equal content has equal ``sha256:`` ids on every machine. The PNG's rows are filtered
-(``up``) and stored: compressing takes ten times as long as decoding the picture did, and is left to those who keep or send it far.
+(``up``) and stored: compressing takes far longer than decoding the picture did, and is left to those who keep or send it far.
 This module does not read files: see ``workbench.readers``.
 
 Source of the WAV layout: Microsoft's "Multiple Channel Audio Data and WAVE Files" (format tag 3 needs a fact chunk); written here
@@ -39,7 +39,7 @@ def content_id(data: bytes) -> str:
 
 
 def encode_png(image: Image) -> bytes:
-    """Bytes of an RGB image as a PNG without compression. Cost: some 2 ms for a megapixel."""
+    """Bytes of an RGB image as a PNG without compression."""
     if image.mode != "RGB":
         raise ValueError(f"a canonical image is RGB, not {image.mode}")
     pixels = np.frombuffer(image.tobytes(), dtype=np.uint8).reshape(image.height, image.width * 3)

@@ -181,7 +181,7 @@ class DocumentPart(_Addressed):
 
 
 def _page_values(page: Page) -> list[Any]:
-    # The text by its hash: writing a long one as JSON takes ten times as long as hashing it.
+    # The text by its hash: writing a long one as JSON takes longer than hashing it.
     values: list[Any] = [page.number, content_id(page.text.encode()), page.image.id if page.image else None]
     return [*values, page.title, [image.id for image in page.pictures]] if page.title or page.pictures else values
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,17 +128,29 @@ def load_by(routing: xr.Dataset, spans: Sequence[Span], by: By = "modality") -> 
 
     A span is named by its label and first token (``chart.png @120``), a part by the label of its first span; framing that belongs
     to no part is ``framing``.
+
+    Raises
+    ------
+    SelectionError
+        Not a grouping.
     """
-    if by not in ("modality", "part", "span"):
-        raise SelectionError(f"cannot group by {by!r}: by must be 'modality', 'part' or 'span'")
     names, groups = group_tokens(spans, by)
     result = _grouped(routing, groups, names, 0, routing.sizes["t"])
     return result.rename(group=by)
 
 
 def group_tokens(spans: Sequence[Span], by: By) -> tuple[list[str], NDArray[np.int64]]:
-    """Names of the groups, in order of appearance, and the group of every token, shape (t,)."""
-    names: dict[str, str] = {}
+    """Names of the groups, in order of appearance, and the group of every token, shape (t,).
+
+    Raises
+    ------
+    SelectionError
+        Not a grouping.
+    """
+    if by not in get_args(By):
+        raise SelectionError(f"cannot group by {by!r}: by must be 'modality', 'part' or 'span'")
+    names: list[str] = []
+    known: dict[str, int] = {}
     lengths, numbers = [], []
     for span in spans:
         if by == "modality":
@@ -147,10 +159,12 @@ def group_tokens(spans: Sequence[Span], by: By) -> tuple[list[str], NDArray[np.i
             key, name = (span.part, span.label) if span.part else ("framing", "framing")
         else:
             key = name = f"{span.label} @{span.start}"
-        names.setdefault(key, name)
+        if key not in known:
+            known[key] = len(names)
+            names.append(name)
         lengths.append(len(span))
-        numbers.append(list(names).index(key) if by != "span" else len(names) - 1)
-    return list(names.values()), np.repeat(np.asarray(numbers, np.int64), lengths)
+        numbers.append(known[key])
+    return names, np.repeat(np.asarray(numbers, np.int64), lengths)
 
 
 def check_range(routing: xr.Dataset, start: int, stop: int | None) -> tuple[int, int]:

@@ -42,7 +42,7 @@ MISSING = 255
 """Strip value of a bucket without any written token; 0 to 254 span the metric's limits."""
 
 
-def traits(capture: Capture, *, overview_buckets: int = OVERVIEW_BUCKETS) -> dict[str, Any]:
+def traits(capture: Capture) -> dict[str, Any]:
     """Initial state of the map: JSON values, and bytes for arrays.
 
     Returns
@@ -53,7 +53,7 @@ def traits(capture: Capture, *, overview_buckets: int = OVERVIEW_BUCKETS) -> dic
         ``metric``, ``stat``, ``selection``, ``cell``, ``window``.
     """
     windows = RoutingWindows.of(capture)
-    strips = {name: windows.strip(name, 0, windows.tokens, overview_buckets) for name in ("entropy", "sink")}
+    strips = {name: windows.strip(name, 0, windows.tokens, OVERVIEW_BUCKETS) for name in ("entropy", "sink")}
     share, chosen, sink = _load(windows, 0, windows.tokens)
     return {
         "meta": _meta(capture, windows, strips["entropy"]),

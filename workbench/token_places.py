@@ -60,7 +60,7 @@ class Places:
 def places_of(rendered: Rendered, t: ArrayLike | None = None) -> Places:
     """Places of tokens `t`, in the order asked; of all without a choice.
 
-    Cost: look-ups only; a million tokens take about 0.1 s.
+    Cost: look-ups only, whole columns at a time.
 
     Raises
     ------

@@ -136,7 +136,7 @@ class Printer:
         self._thinking = False
 
 
-def _close(reply: Reply, console: Console, lost: dict[str, float] | None = None) -> None:
+def _close(reply: Reply, console: Console, lost: dict[str, float] | None) -> None:
     for notice in reply.notices:
         console.note(f"note: {notice}")
     if reply.finish_reason == "length":

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..errors import EvalRunError
 from .records import RunFolder
-from .scoring import Rate
 from .suites import Row
 
 HEADS = ("skill", "right of cases", "share", "95 % interval", "bar", "", "median s")
@@ -27,8 +26,8 @@ def report(
     """The run so far as plain values."""
     lines = []
     for row in rows:
-        records = folder.of(row.name, row.cases if cases is None else min(cases, row.cases))
-        rate = Rate(sum(record.right for record in records), len(records))
+        count = row.cases if cases is None else min(cases, row.cases)
+        records, rate = folder.of(row.name, count), folder.rate(row.name, count)
         low, high = rate.interval()
         lines.append({
             "skill": row.name, "about": row.about, "right": rate.right, "cases": rate.cases,

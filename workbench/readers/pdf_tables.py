@@ -1,8 +1,8 @@
 """Tables of a PDF page as Markdown, in the place where they stand.
 
-Only pages that have ruled lines are looked at: pdfplumber, which finds the cells, is some fifty times slower than reading the
-text. A table is put in place of its text where nothing else stands beside it; elsewhere (several columns of text) the page is left
-as it is. What pdfplumber cannot read is left as text and noted.
+Only pages that have ruled lines are looked at: pdfplumber, which finds the cells, is far slower than reading the text. A table is
+put in place of its text where nothing else stands beside it; elsewhere (several columns of text) the page is left as it is. What
+pdfplumber cannot read is left as text and noted.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Tables:
 def _has_rules(page: Any) -> bool:
     from pypdfium2 import raw
 
-    # The raw calls take half as long as the helper's objects, for every object of every page.
+    # The raw calls: the helper makes a Python object for every object of every page.
     total = raw.FPDFPage_CountObjects(page.raw)
     paths = (raw.FPDFPageObj_GetType(raw.FPDFPage_GetObject(page.raw, at)) == raw.FPDF_PAGEOBJ_PATH for at in range(total))
     return total >= RULES and RULES <= sum(paths) <= LOOKED_AT
