@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..markdown_tables import markdown_table
 from .bench import number
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ def page(record: Record) -> str:
     plain = [row for row in record.rows if row.kind != "ratio"]
     ratios = [row for row in record.rows if row.kind == "ratio"]
     if plain:
-        lines += [*_table(("what", "median", "min", "max", "aim", ""), map(_plain, plain)), ""]
+        lines += [markdown_table([["what", "median", "min", "max", "aim", ""], *map(_plain, plain)]), ""]
     if ratios:
-        heads = ("ratio", "of", "median", "95 % interval", "min", "max", "aim", "")
-        lines += [*_table(heads, map(_ratio, ratios)), ""]
+        heads = ["ratio", "of", "median", "95 % interval", "min", "max", "aim", ""]
+        lines += [markdown_table([heads, *map(_ratio, ratios)]), ""]
     lines += [f"- {text}" for text in record.remarks]
     lines += [f"- {row.name}: {row.note}" for row in record.rows if row.note]
-    return "\n".join([*lines, "", *_machine(record), ""])
+    return "\n".join([*lines, "", _machine(record), ""])
 
 
 def _intro(record: Record) -> str:
@@ -49,12 +49,7 @@ def _ratio(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return [f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *escaped]]
-
-
-def _machine(record: Record) -> list[str]:
+def _machine(record: Record) -> str:
     on, memory = record.machine, record.machine.get("memory_bytes")
     options = ", ".join(f"{name} {value}" for name, value in record.options.items())
     shown = {
@@ -65,4 +60,4 @@ def _machine(record: Record) -> list[str]:
         "versions": ", ".join(f"{name} {value}" for name, value in record.versions.items()),
         "options": options,
     }
-    return _table(("run on", ""), [[name, value] for name, value in shown.items() if value])
+    return markdown_table([["run on", ""], *([name, value] for name, value in shown.items() if value)])

@@ -19,8 +19,8 @@ from engine.demo.train.skills.items import Item, Text, it_is
 
 from .. import tokens
 from ..errors import EvalRunError
+from ..markdown_tables import markdown_table
 from .suites import Row
-from .tables import markdown_table
 
 CASES = 5
 PUBLISHED = (("2K to 221K", 99.09, 99.09), ("294K to 513K", 95.68, 96.82), ("586K to 805K", 81.36, 84.09), ("878K", 70.91, 80.91))
@@ -116,9 +116,9 @@ def page(found: dict[str, Any]) -> str:
         "# Needle in a haystack", "",
         f"One code in filler, asked for by name; greedy answers of `{found['engine']['model']}`, seed {found['settings']['seed']}. "
         "Right of cases by length in tokens (down) and depth (across); an answer counts when it says the code.", "",
-        *markdown_table(("tokens", *(f"{depth} %" for depth in depths)), body), "",
+        markdown_table([["tokens", *(f"{depth} %" for depth in depths)], *body]), "",
         "Published for Inkling itself, on another haystack:", "",
-        *markdown_table(("tokens", "vLLM, NVFP4", "reference, NVFP4"), published), "", f"Source: {SOURCE}", "",
+        markdown_table([["tokens", "vLLM, NVFP4", "reference, NVFP4"], *published]), "", f"Source: {SOURCE}", "",
     ])  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import EvalRunError
+from ..markdown_tables import markdown_table
 from .records import RunFolder
 from .suites import Row
 
@@ -59,7 +60,7 @@ def _percent(share: float | None, places: int = 0) -> str:
 def page(found: dict[str, Any], *, title: str) -> str:
     """The report as a page of Markdown."""
     engine, settings = found["engine"], found["settings"]
-    lines = [f"# {title}", "", _intro(engine, settings), "", *markdown_table(HEADS, map(cells, found["rows"])), ""]
+    lines = [f"# {title}", "", _intro(engine, settings), "", markdown_table([HEADS, *map(cells, found["rows"])]), ""]
     if found.get("note"):
         lines += [found["note"], ""]
     if engine.get("random_weights"):
@@ -93,19 +94,13 @@ def _ablations(lines: Sequence[dict[str, Any]]) -> list[str]:
         shown = [by.get((name, skill)) for skill in skills]
         body.append([name, *(f"{one['right']} of {one['cases']}" if one else "" for one in shown)])
     said = "From the trainer: the same held-out cases with one part switched off. Right of cases."
-    return [said, "", *markdown_table(("switched off", *skills), body)]
+    return [said, "", markdown_table([["switched off", *skills], *body])]
 
 
 def _drafts(lines: Sequence[dict[str, Any]]) -> list[str]:
     said = "From the trainer: how often each draft block guesses the token that comes, on held-out answers."
     body = [[one["draft"], f"{one['right']:,} of {one['cases']:,}", _percent(one["right"] / one["cases"], 1)] for one in lines]
-    return [said, "", *markdown_table(("draft", "right of tokens", "share"), body)]
-
-
-def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table."""
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in body]
-    return [f"| {' | '.join(row)} |" for row in [list(heads), ["---"] * len(heads), *rows]]
+    return [said, "", markdown_table([["draft", "right of tokens", "share"], *body])]
 
 
 def trainers_tables(paths: Iterable[Path]) -> dict[str, Any]:

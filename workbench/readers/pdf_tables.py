@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from .tables import markdown_table
+from ..markdown_tables import markdown_table
 
 RULES = 6
 """Lines and boxes a page needs for a table of at least two rows and columns."""

@@ -11,11 +11,11 @@ import io
 from typing import Any
 
 from ..errors import SourceError
+from ..markdown_tables import markdown_table
 from ..parts import DocumentPart, Page
 from .options import Options
 from .pictures import Pictures
 from .sources import Source
-from .tables import markdown_table
 
 
 def read(source: Source, options: Options) -> DocumentPart:

@@ -1,4 +1,4 @@
-"""Rows of cells as a Markdown table. Knows no file."""
+"""Rows of cells as a Markdown table: for what the model reads, and for reports. Knows no file."""
 
 from __future__ import annotations
 
