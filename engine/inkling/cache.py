@@ -77,11 +77,6 @@ class CacheLayout:
         """Tokens in a convolution block after pages were made equal; kernels index by the number of taps."""
         return next(group.page.block_tokens for group in self.groups if group.page.kind == "conv")
 
-    @property
-    def hit_tokens(self) -> int:
-        """Granularity of prefix-cache hits: every group has a block boundary there."""
-        return max(group.page.block_tokens for group in self.groups)
-
     def blocks(self, context_tokens: int, in_flight_tokens: int) -> Counter[CacheKind]:
         """Blocks by kind that one request of `context_tokens` needs, as vLLM admits it."""
         found: Counter[CacheKind] = Counter()

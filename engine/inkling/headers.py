@@ -21,7 +21,7 @@ from typing import Any
 
 from ..errors import BadRequest
 from .shape import ModelShape
-from .tensors import BYTES, Tensor, tensors
+from .tensors import Tensor, tensors
 
 INDEX = "model.safetensors.index.json"
 MOST_HEADER_BYTES = 100 << 20
@@ -132,7 +132,7 @@ def check_headers(folder: Path, *, drafts: int | None = None) -> CheckpointRepor
     expected = {tensor.name: tensor for tensor in tensors(shape)}
     missing = [
         name for name, tensor in expected.items()
-        if name not in canonical and not tensor.optional and (tensor.kind != "drafts" or _depth(name) < (drafts or 0))
+        if name not in canonical and not tensor.optional and (tensor.kind != "drafts" or tensor.draft_block < (drafts or 0))
     ]  # fmt: skip
     unknown = [names[name] for name in canonical if name not in expected and not _ignored(name)]
     wrong = [
@@ -159,7 +159,7 @@ def read_header(path: Path) -> dict[str, Header]:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
         if not 0 < length <= min(MOST_HEADER_BYTES, size - 8):
-            raise BadRequest(f"{path.name} is not a safetensors file, or was cut short", path=str(path))
+            raise BadRequest(f"{path.name} is not a safetensors file, or was cut short: download it again", path=str(path))
         try:
             values = json.loads(file.read(length))
             entries = {name: entry for name, entry in values.items() if name != "__metadata__"}
@@ -169,7 +169,7 @@ def read_header(path: Path) -> dict[str, Header]:
             }
             end = 8 + length + max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise BadRequest(f"{path.name} has a header that cannot be read: {problem}", path=str(path)) from problem
+            raise BadRequest(f"{path.name}: its header cannot be read ({problem}): download it again", path=str(path)) from problem
     if size != end:
         raise BadRequest(f"{path.name} has {size:,} bytes, its header says {end:,}: download it again", path=str(path))
     return found
@@ -202,7 +202,7 @@ def _index(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
-        raise BadRequest(f"{path} cannot be read: {problem}", path=str(path)) from problem
+        raise BadRequest(f"{path} cannot be read: {problem}; download it again", path=str(path)) from problem
     return values if isinstance(values, dict) else {}
 
 
@@ -230,35 +230,6 @@ def _ignored(name: str) -> bool:
     return name.startswith("model.mtp.")
 
 
-def _depth(name: str) -> int:
-    parts = name.split(".")
-    return int(parts[3]) if parts[2] == "layers" else 0
-
-
 def _some(names: tuple[str, ...]) -> str:
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-def write_headers(folder: Path, shape: ModelShape, *, config: dict[str, Any], files: int = 1) -> None:
-    """Write a checkpoint of holes: real config and headers, files of the real length, no data. For trying the check and the "
-    "planner."""
-    items = [tensor for tensor in tensors(shape) if tensor.shapes or not tensor.optional]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config), "utf-8")
-    where: dict[str, str] = {}
-    for number in range(files):
-        path = folder / f"model-{number + 1:05}-of-{files:05}.safetensors"
-        entries, offset = {}, 0
-        for tensor in items[number::files]:
-            size = tensor.values * BYTES[tensor.dtypes[0]]
-            sizes = list(tensor.shapes[0]) if tensor.shapes else [1]
-            entries[tensor.name] = {"dtype": tensor.dtypes[0], "shape": sizes, "data_offsets": [offset, offset + size]}
-            offset += size
-            where[tensor.name] = path.name
-        header = json.dumps(entries).encode()
-        with path.open("wb") as file:
-            file.write(struct.pack("<Q", len(header)) + header)
-            file.truncate(8 + len(header) + offset)
-    total = sum(tensor.disk_bytes for tensor in items)
-    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": where}), "utf-8")

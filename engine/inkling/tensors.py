@@ -20,6 +20,7 @@ Kind = Literal["embedding", "head", "attention", "short convolutions", "dense ML
                "image tower", "audio tower", "drafts"]  # fmt: skip
 
 BYTES = {"BF16": 2, "F16": 2, "F32": 4, "U8": 1, "F8_E4M3": 1}
+"""Bytes a stored value takes, by safetensors' names."""
 
 FLOATS = ("BF16", "F16", "F32")
 
@@ -57,6 +58,16 @@ class Tensor:
     def disk_bytes(self) -> int:
         """Bytes in its usual form."""
         return self.values * BYTES[self.dtypes[0]]
+
+    def engine_bytes(self, value_bytes: int) -> int:
+        """Bytes in an engine whose values take `value_bytes`, over all ranks: what is quantized stays as it is stored."""
+        return self.values * (1 if self.dtypes[0] in ("U8", "F8_E4M3") else value_bytes)
+
+    @property
+    def draft_block(self) -> int:
+        """Of a tensor of kind ``drafts``: which block it belongs to; what the blocks share counts as the first's."""
+        parts = self.name.split(".")
+        return int(parts[3]) if parts[2] == "layers" else 0
 
 
 def tensors(shape: ModelShape) -> Iterator[Tensor]:

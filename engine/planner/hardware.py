@@ -13,21 +13,28 @@ FILE = Path(__file__).parent / "hardware.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One accelerator: published figures, none of them measured here."""
+    """One accelerator: published figures, none of them measured here.
+
+    Attributes
+    ----------
+    bf16_flops, fp4_flops : float
+        Dense operations a second; a multiply-add counts as two.
+    source : str
+        Where the figures stand.
+    """
 
     name: str
     memory_bytes: int
     bandwidth_bytes_s: float
     bf16_flops: float
     fp4_flops: float
-    capability: tuple[int, int]
     source: str
 
 
 def gpus() -> dict[str, Gpu]:
     """Every accelerator that is known."""
     values = tomllib.loads(FILE.read_text("utf-8"))
-    return {name: Gpu(name=name, **entry | {"capability": tuple(entry["capability"])}) for name, entry in values.items()}
+    return {name: Gpu(name=name, **entry) for name, entry in values.items()}
 
 
 def gpu(name: str) -> Gpu:

@@ -55,6 +55,7 @@ class Memory:
 
     @property
     def weights_bytes(self) -> int:
+        """Of all kinds together."""
         return sum(self.weights.values())
 
     @property
@@ -104,9 +105,9 @@ def weights_bytes(shape: ModelShape, settings: Settings, *, published_bytes: int
     """Bytes of one rank's weights by kind."""
     found: Counter[str] = Counter()
     for tensor in tensors(shape):
-        if tensor.kind == "drafts" and _depth(tensor.name) >= settings.drafts:
+        if tensor.kind == "drafts" and tensor.draft_block >= settings.drafts:
             continue
-        size = tensor.values * (1 if tensor.dtypes[0] in ("U8", "F8_E4M3") else settings.value_bytes)
+        size = tensor.engine_bytes(settings.value_bytes)
         found[tensor.kind] += size // settings.ranks if tensor.share == "split" else size
     known = sum(tensor.disk_bytes for tensor in tensors(shape))
     if published_bytes and published_bytes > known:
@@ -114,27 +115,15 @@ def weights_bytes(shape: ModelShape, settings: Settings, *, published_bytes: int
     return dict(found)
 
 
-def _depth(name: str) -> int:
-    """Which draft block a tensor belongs to; what the blocks share counts as the first."""
-    parts = name.split(".")
-    return int(parts[3]) if parts[2] == "layers" else 0
-
-
 def _cache(layout: CacheLayout, plain: CacheLayout, settings: Settings, context: int, requests: int) -> dict[str, int]:
     with_drafts, without = layout.blocks(context, settings.in_flight_tokens), plain.blocks(context, settings.in_flight_tokens)
     names: dict[CacheKind, str] = {"global": "global KV", "sliding": "sliding KV", "conv": "conv state"}
     rows = {name: without[kind] * plain.block_bytes * requests for kind, name in names.items()}
     rows["drafts"] = with_drafts.total() * layout.block_bytes * requests - sum(rows.values())
-    rows["retention"] = resume_points(settings, layout, context) * layout.resume_blocks() * layout.block_bytes * requests
+    rows["retention"] = resume_points(settings, context) * layout.resume_blocks() * layout.block_bytes * requests
     return rows
 
 
-def resume_points(settings: Settings, layout: CacheLayout, context: int) -> int:
-    """Points of a context at which its cached prefix can be resumed."""
-    match settings.retention_tokens:
-        case None:
-            return context // layout.hit_tokens
-        case 0:
-            return 1
-        case interval:
-            return context // interval + 1
+def resume_points(settings: Settings, context_tokens: int) -> int:
+    """Points of a context at which its cached prefix can be resumed: the last one, and one every so many tokens."""
+    return 1 + (context_tokens // settings.retention_tokens if settings.retention_tokens else 0)

@@ -114,11 +114,13 @@ def plan(
         published_bytes=int(published) if published else None,
     )  # fmt: skip
     held = memory.layout.blocks(context, settings.in_flight_tokens).total()
-    loaded = _weights_fit(memory, settings)
+    need, have = _standing(memory, settings)
+    loaded = need <= have
+    reasons = _reasons(memory, settings, held * requests, context, requests)
     most = max(context, min(settings.context_tokens, shape.context))
     return Plan(
         recipe=recipe.name, model=recipe.model, hardware=hardware, gpu=device, shape=shape, settings=settings,
-        reasons=tuple(reasons := _reasons(memory, settings, held * requests, context, requests)), fits=not reasons,
+        reasons=tuple(reasons), fits=not reasons,
         context_tokens=context, requests=requests,
         longest_context_tokens=memory.layout.longest_context(memory.pool_blocks, settings.in_flight_tokens, most=most) if loaded
         else 0, requests_that_fit=max(0, memory.pool_blocks - 1) // held if loaded else 0, memory=memory,
@@ -145,18 +147,18 @@ def _context(asked: int | None, settings: Settings, shape: ModelShape) -> int:
     return asked
 
 
-def _weights_fit(memory: Memory, settings: Settings) -> bool:
+def _standing(memory: Memory, settings: Settings) -> tuple[float, float]:
+    """Bytes per GPU that a start takes whatever is asked, and those it may take; on a CPU the recipe's cache is the only bound."""
     if memory.total_bytes is None:
-        return True
+        return 0.0, 0.0
     fixed = memory.weights_bytes + memory.activations_bytes + memory.graphs_bytes
     # An explicit cache size goes beyond the fraction: then the whole memory is the bound.
-    return fixed + (settings.pool_bytes or 0) <= memory.total_bytes * (1 if settings.pool_bytes else settings.utilization)
+    return fixed + (settings.pool_bytes or 0), memory.total_bytes * (1 if settings.pool_bytes else settings.utilization)
 
 
 def _reasons(memory: Memory, settings: Settings, blocks: int, context: int, requests: int) -> list[str]:
-    if not _weights_fit(memory, settings):
-        have = (memory.total_bytes or 0) * (1 if settings.pool_bytes else settings.utilization)
-        need = memory.weights_bytes + memory.activations_bytes + memory.graphs_bytes + (settings.pool_bytes or 0)
+    need, have = _standing(memory, settings)
+    if need > have:
         what = "weights, working memory and the recipe's cache" if settings.pool_bytes else "weights and working memory alone"
         return [f"{what} take {need / 1e9:.1f} GB per GPU, {have / 1e9:.1f} GB may be used"]
     if blocks > memory.pool_blocks - 1:

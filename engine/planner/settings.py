@@ -27,8 +27,8 @@ class Settings:
         Cache size, where the recipe sets it outright.
     utilization : float
         Share of a GPU's memory that vLLM may take, 0 to 1.
-    retention_tokens : int or None
-        Distance of the prefix cache's resume points; 0 keeps only the last one, None all.
+    retention_tokens : int
+        Distance of the prefix cache's resume points; 0 keeps only the last one.
     """
 
     context_tokens: int
@@ -42,7 +42,7 @@ class Settings:
     cache_bytes: int
     utilization: float
     pool_bytes: int | None
-    retention_tokens: int | None
+    retention_tokens: int
 
 
 def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
@@ -55,13 +55,10 @@ def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
     """
     args = recipe.args
     speculative = args.get("speculative-config") or {}
-    drafts = int(speculative.get("num_speculative_tokens", 0)) if isinstance(speculative, dict) else 0
+    drafts = _whole(speculative, "num_speculative_tokens", 0, least=0) if isinstance(speculative, dict) else 0
     batched = _whole(args, "max-num-batched-tokens", 8192)
     value_bytes = _bytes(args, "dtype", "auto")
     kept = _bytes(args, "kv-cache-dtype", "auto") if str(args.get("kv-cache-dtype", "auto")) != "auto" else value_bytes
-    space = recipe.env.get("VLLM_CPU_KVCACHE_SPACE")
-    given = args.get("kv-cache-memory-bytes")
-    retention = args.get("prefix-cache-retention-interval", 0)
     return Settings(
         context_tokens=_whole(args, "max-model-len", shape.context), ranks=_whole(args, "tensor-parallel-size", 1),
         block_tokens=_whole(args, "block-size", 16), batched_tokens=batched,
@@ -69,9 +66,8 @@ def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
         in_flight_tokens=batched * (1 if recipe.hardware is None or args.get("async-scheduling") is False else 2),
         sequences=_whole(args, "max-num-seqs", 256),
         drafts=min(drafts, shape.draft_layers), value_bytes=value_bytes, cache_bytes=kept,
-        utilization=float(args.get("gpu-memory-utilization", 0.92)),  # type: ignore[arg-type]
-        pool_bytes=int(given) if isinstance(given, int) else (int(space) << 30 if space else None),
-        retention_tokens=None if retention is None else int(retention),  # type: ignore[arg-type]
+        utilization=_share(args, "gpu-memory-utilization", 0.92), pool_bytes=_pool(recipe),
+        retention_tokens=_whole(args, "prefix-cache-retention-interval", 0, least=0),
     )  # fmt: skip
 
 
@@ -97,11 +93,30 @@ def shape_of(recipe: Recipe) -> ModelShape:
     )  # fmt: skip
 
 
-def _whole(args: dict[str, Any], name: str, default: int) -> int:
+def _whole(args: dict[str, Any], name: str, default: int, *, least: int = 1) -> int:
     value = args.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadRequest(f"the recipe's {name} is {value!r}: the planner wants a whole number of at least 1", option=name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadRequest(f"the recipe's {name} is {value!r}: the planner wants a whole number of at least {least}", option=name)
     return value
+
+
+def _share(args: dict[str, Any], name: str, default: float) -> float:
+    value = args.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise BadRequest(f"the recipe's {name} is {value!r}: the planner wants a share, above 0 and at most 1", option=name)
+    return float(value)
+
+
+def _pool(recipe: Recipe) -> int | None:
+    """Bytes of the cache where the recipe sets them: outright, or on a CPU as whole GiB."""
+    if "kv-cache-memory-bytes" in recipe.args:
+        return _whole(recipe.args, "kv-cache-memory-bytes", 0)
+    space = recipe.env.get("VLLM_CPU_KVCACHE_SPACE")
+    if space is None:
+        return None
+    if not space.isdecimal():
+        raise BadRequest(f"the recipe's VLLM_CPU_KVCACHE_SPACE is {space!r}: the planner wants whole GiB", option="env")
+    return int(space) << 30
 
 
 def _bytes(args: dict[str, Any], name: str, default: str) -> int:

@@ -45,7 +45,6 @@ class Speed:
     prefill_s: float
     tokens_s: float
     tokens_s_drafts: float | None
-    step_bytes: int
 
 
 def speed_of(shape: ModelShape, settings: Settings, gpu: Gpu, *, context_tokens: int) -> Speed:
@@ -59,7 +58,7 @@ def speed_of(shape: ModelShape, settings: Settings, gpu: Gpu, *, context_tokens:
         drafting = 2 * settings.drafts * COLLECTIVE_S if settings.ranks > 1 else 0.0
         tokens_s_drafts = accepted / (verified / gpu.bandwidth_bytes_s + collectives + drafting)
     return Speed(
-        prefill_s=prefill_s(shape, settings, gpu, context_tokens), step_bytes=plain,
+        prefill_s=prefill_s(shape, settings, gpu, context_tokens),
         tokens_s=1 / (plain / gpu.bandwidth_bytes_s + collectives), tokens_s_drafts=tokens_s_drafts,
     )  # fmt: skip
 
@@ -69,13 +68,13 @@ def step_bytes(shape: ModelShape, settings: Settings, context_tokens: int, *, to
     touched = shape.experts * (1 - (1 - shape.experts_per_token / shape.experts) ** tokens)
     total = 0.0
     for tensor in tensors(shape):
-        size = tensor.values * (1 if tensor.dtypes[0] in ("U8", "F8_E4M3") else settings.value_bytes)
+        size = tensor.engine_bytes(settings.value_bytes)
         match tensor.kind:
             case "embedding" | "image tower" | "audio tower":
                 continue
             case "routed experts":
                 size = size * touched / shape.experts
-            case "drafts" if int(tensor.name.split(".")[3]) >= drafts:
+            case "drafts" if tensor.draft_block >= drafts:
                 continue
             case "head":
                 # Each draft is sampled from the same head.

@@ -12,13 +12,37 @@ from engine.demo.random_weights import random_tensors
 from engine.demo.shape import Shape
 from engine.errors import BadRequest
 from engine.inkling import ModelShape, published_names
-from engine.inkling.headers import INDEX, check_headers, write_headers
+from engine.inkling.headers import INDEX, check_headers
 from engine.inkling.shape import CONFIGS
+from engine.inkling.tensors import BYTES, tensors
 from workbench.cli import main
 
 
 def config_of(model: str) -> dict:
     return json.loads((CONFIGS / published_names()[model]).read_text("utf-8"))
+
+
+def write_headers(folder: Path, shape: ModelShape, *, config: dict, files: int) -> None:
+    """A checkpoint of holes: real config and headers, files of the real length, no data."""
+    items = [tensor for tensor in tensors(shape) if tensor.shapes or not tensor.optional]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    where: dict[str, str] = {}
+    for number in range(files):
+        path = folder / f"model-{number + 1:05}-of-{files:05}.safetensors"
+        entries, offset = {}, 0
+        for tensor in items[number::files]:
+            size = tensor.values * BYTES[tensor.dtypes[0]]
+            sizes = list(tensor.shapes[0]) if tensor.shapes else [1]
+            entries[tensor.name] = {"dtype": tensor.dtypes[0], "shape": sizes, "data_offsets": [offset, offset + size]}
+            offset += size
+            where[tensor.name] = path.name
+        header = json.dumps(entries).encode()
+        with path.open("wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header)
+            file.truncate(8 + len(header) + offset)
+    total = sum(tensor.disk_bytes for tensor in items)
+    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": where}), "utf-8")
 
 
 def holes(folder: Path, model: str = "thinkingmachines/Inkling-NVFP4", *, files: int = 8, **changes) -> Path:
@@ -28,15 +52,13 @@ def holes(folder: Path, model: str = "thinkingmachines/Inkling-NVFP4", *, files:
 
 
 def rewrite(path: Path, change) -> None:
-    """Change a file's header; its data are moved to match."""
-    content = path.read_bytes() if path.stat().st_size < 1 << 24 else None
+    """Change a file's header; what follows stays a hole of the same length."""
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
     size = path.stat().st_size - 8 - length
     change(header)
     new = json.dumps(header).encode()
-    del content
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(new)) + new)
         file.truncate(8 + len(new) + size)

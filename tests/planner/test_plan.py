@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from engine import recipes
+from engine.demo.shape import Shape
 from engine.errors import BadRequest
+from engine.inkling import ModelShape
 from engine.planner import plan
+from engine.planner.memory import weights_bytes
+from engine.planner.speed import step_bytes
 from workbench.cli import main
 
 
@@ -27,7 +32,7 @@ def test_a_million_tokens_fit_four_gb300_with_eight_drafts() -> None:
 def test_the_published_cache_is_what_sizing_by_fraction_comes_to() -> None:
     recipe = recipes.load("inkling-4xgb300")
     free = {name: value for name, value in recipe.args.items() if name != "kv-cache-memory-bytes"}
-    sized = plan(recipes.Recipe(**{f: getattr(recipe, f) for f in recipe.__slots__} | {"args": free}))
+    sized = plan(replace(recipe, args=free))
     assert sized.memory.pool_bytes == pytest.approx(recipe.published["cache_bytes_per_gpu"], rel=0.10)
 
 
@@ -100,6 +105,33 @@ def test_retention_costs_what_its_resume_points_hold() -> None:
 def test_nonsense_is_refused_with_what_is_allowed(options: dict, says: str) -> None:
     with pytest.raises(BadRequest, match=says):
         of("inkling-4xgb300", **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("gpu-memory-utilization", "most"),
+        ("gpu-memory-utilization", 92),
+        ("prefix-cache-retention-interval", "often"),
+        ("kv-cache-memory-bytes", "100G"),
+        ("speculative-config", {"method": "mtp", "num_speculative_tokens": "all"}),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_refused_by_name(option: str, value) -> None:
+    with pytest.raises(BadRequest, match=option if isinstance(value, (str, int)) else "num_speculative_tokens"):
+        plan(recipes.load("inkling-4xgb300").with_args({option: value}))
+
+
+def test_a_norm_that_the_draft_blocks_share_is_counted_with_the_first() -> None:
+    with_norm = Shape().config()
+    with_norm["mtp_config"]["chain_hidden_post_norm"] = True
+    plain, normed = ModelShape.from_config(Shape().config()), ModelShape.from_config(with_norm)
+    settings = replace(of("demo").settings, drafts=1)
+    more = sum(weights_bytes(normed, settings).values()) - sum(weights_bytes(plain, settings).values())
+    assert more == plain.hidden * settings.value_bytes
+    read, before = (step_bytes(shape, settings, 128, tokens=2, drafts=1) for shape in (normed, plain))
+    assert read - before == more
+    assert step_bytes(normed, settings, 128, tokens=1, drafts=0) == step_bytes(plain, settings, 128, tokens=1, drafts=0)
 
 
 def test_a_cpu_recipe_takes_no_gpus() -> None:

@@ -25,7 +25,7 @@ MAKERS: dict[str, Maker] = {
 """Scenes with their questions, see :mod:`.items`."""
 
 SKILLS: dict[str, Callable[..., Chat]] = {"lookup": lookup} | {name: Skill(maker) for name, maker in MAKERS.items()}
-"""Called as ``skill(random, tokens, held_out=False, paraphrase=False)``: at most `tokens` ids of scenes, about so many of look-up."""
+"""Called as ``skill(random, tokens, held_out=False, paraphrase=False)``: at most `tokens` ids, of look-up about so many."""
 
 ALIGNED: dict[str, tuple[Maker, ...]] = {
     "patches": (grids.scene, digits.shown),
