@@ -74,10 +74,10 @@ class Edits:
     hidden: dict[int, list[Hidden]] = field(default_factory=dict)
 
     def families(self) -> set[str]:
-        """Which of the model's functions must be wrapped for these changes."""
+        """Which of the model's functions must be wrapped for these changes, as :data:`.layer_places.PLACES` names them."""
         found = {"gate"} if self.gates else set()
         found |= {"prep"} if self.biases or self.cuts or any(site in ("k", "v") for _, site in self.taps) else set()
-        found |= {"sconv"} if self.cuts or any(site in ("attention", "mlp") for _, site in self.taps) else set()
+        found |= {"convolve"} if self.cuts or any(site in ("attention", "mlp") for _, site in self.taps) else set()
         return found | ({"attention"} if self.hidden else set())
 
     def tap_factors(self, layer: int, site: Site, first: int, count: int, taps: int) -> dict[tuple[float, ...], list[int]]:

@@ -27,9 +27,12 @@ from ..protocol import Architecture
 from ..protocol.interventions import INTERVENTION_SEAMS
 from ..protocol.plans import SITES, Site
 from .edits import Edits
-from .layer_places import LayerPlaces
+from .layer_places import LayerPlaces, lookup
 from .masking import attend_masked
 from .taps import Around, graph_managers, without_graphs, wrap
+
+_NEEDS = ("gate", "choose", "prep", "attention", "convolve", "lamport")
+"""Places that interventions wrap or call."""
 
 
 def interventions_table(runner: Any) -> list[dict[str, Any]]:
@@ -45,7 +48,7 @@ def _reason(runner: Any) -> str | None:
         return "layers are spread over pipeline or data parallel workers"
     try:
         places, _ = LayerPlaces.of(runner), graph_managers(runner)
-        _ = runner.prepare_inputs, runner.execute_model, places.functions()
+        _ = runner.prepare_inputs, runner.execute_model, [lookup(place) for place in _NEEDS]
     except (ImportError, AttributeError, KeyError) as problem:
         return f"this vLLM moved what interventions need: {problem}"
     return None if places.attention else "the model has no Inkling layers"
@@ -103,15 +106,14 @@ class Interventions:
         self._undo, self.rows, self._gates = [], (), {}
         if not self._edits:
             return
-        functions = LayerPlaces.functions()
-        self._places, self._signature = LayerPlaces.of(self._runner), inspect.signature(getattr(*functions["prep"]))
+        self._places, self._signature = LayerPlaces.of(self._runner), inspect.signature(getattr(*lookup("prep")))
         families = set().union(*(edits.families() for edits in self._edits.values()))
         around: dict[str, Around] = {
-            "gate": self._select_experts, "prep": self._prepare, "attention": self._attention, "sconv": self._convolve,
+            "gate": self._select_experts, "prep": self._prepare, "attention": self._attention, "convolve": self._convolve,
             "lamport": lambda call, *args, **kwargs: None,
         }  # fmt: skip
-        for family in (*families, *(("lamport",) if "sconv" in families else ())):
-            self._undo.append(wrap(*functions[family], around[family]))
+        for family in (*families, *(("lamport",) if "convolve" in families else ())):
+            self._undo.append(wrap(*lookup(family), around[family]))
         self._undo.append(wrap(self._runner, "prepare_inputs", self._step))
         self._undo.append(wrap(self._runner, "execute_model", self._run))
         self._undo.append(without_graphs(self._runner))
@@ -143,7 +145,7 @@ class Interventions:
                 continue
             bias, factors = self._gate_values(gate, layer, rows.edits)
             if edit.banned or edit.forced:
-                choose = getattr(*LayerPlaces.functions()["choose"])
+                choose = getattr(*lookup("choose"))
                 weights[rows.part], ids[rows.part] = choose(
                     logits[rows.part], gate.n_total_experts, gate.n_routed_experts, gate.topk, gate.n_shared_experts, bias,
                     gate.route_scale, gate.global_scale,

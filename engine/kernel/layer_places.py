@@ -1,19 +1,62 @@
-"""Where in vLLM's Inkling a layer is recognised, and which of its functions are wrapped to change what a layer computes.
+"""Where in vLLM's Inkling something is seen or changed, and how a layer is recognised there.
 
 A wrapped function is called by every layer of the model and of a drafter alike; which one it is follows from the identity of what
 it is called on: its module, or its page cache of convolution inputs. Identities hold while the engine runs.
 
-Private names of vLLM 0.32, each looked up before anything is wrapped.
+Private names of vLLM 0.32: those of :data:`PLACES`, each looked up before anything is wrapped, and ``InklingConvState``.
 """
 
 from __future__ import annotations
 
 import importlib
-import re
 from dataclasses import dataclass
 from typing import Any
 
-_INKLING = "vllm.models.inkling.nvidia"
+_NVIDIA = "vllm.models.inkling.nvidia"
+PLACES = {
+    "gate": ("moe", "InklingGate", "select_experts"),
+    "choose": ("moe", None, "inkling_gate_select"),
+    "scaling": ("attention", "InklingAttention", "forward"),
+    "attention": ("attention", "InklingAttention", "_attention"),
+    "prep": ("attention", None, "fused_qkvr_prep"),
+    "sconv": ("short_conv", "InklingShortConv", "forward"),
+    "convolve": ("short_conv", None, "fused_sconv"),
+    "residual": ("model", None, "_sconv_add_norm"),
+    "lamport": ("model", None, "get_lamport_rs_conv"),
+}
+"""Module, class (None: a module's global) and name of each place."""
+
+
+def lookup(place: str) -> tuple[Any, str]:
+    """What holds a place, and its name there.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        This vLLM has no such place; the message names it.
+    """
+    module, owner, name = PLACES[place]
+    holder: Any = importlib.import_module(f"{_NVIDIA}.{module}")
+    if owner is not None:
+        holder = getattr(holder, owner)
+    getattr(holder, name)
+    return holder, name
+
+
+def layers_with(runner: Any, place: str) -> dict[int, Any]:
+    """The model's own modules of a place's class, by layer."""
+    kind, _ = lookup(place)
+    return {layer: module for layer, module in modules(runner) if isinstance(module, kind)}
+
+
+def modules(runner: Any) -> list[tuple[int, Any]]:
+    """Modules inside the model's decoder layers, with their layer; a drafter is another model and has none here."""
+    found = []
+    for name, module in runner.model.named_modules():
+        parts = name.split(".")
+        if "layers" in parts[:-1] and parts[parts.index("layers") + 1].isdigit():
+            found.append((int(parts[parts.index("layers") + 1]), module))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +77,9 @@ class LayerPlaces:
 
     @classmethod
     def of(cls, runner: Any) -> LayerPlaces:
-        """The layers of `runner`'s model; a drafter is another model and has none here."""
+        """The layers of `runner`'s model."""
         gates, attention, states = {}, {}, {}
-        for name, module in runner.model.named_modules():
-            found = re.search(r"\blayers\.(\d+)\.", name)
-            if found is None:
-                continue
-            layer = int(found[1])
+        for layer, module in modules(runner):
             match type(module).__name__:
                 case "InklingGate":
                     gates[id(module)] = layer
@@ -49,19 +88,3 @@ class LayerPlaces:
                 case "InklingConvState":
                     states[id(module.kv_cache)] = layer, module.stream_ranges
         return cls(gates, attention, states)
-
-    @staticmethod
-    def functions() -> dict[str, tuple[Any, str]]:
-        """Holder and attribute of what is wrapped, by family."""
-        named = {
-            "gate": ("moe", "InklingGate", "select_experts"), "choose": ("moe", None, "inkling_gate_select"),
-            "prep": ("attention", None, "fused_qkvr_prep"), "attention": ("attention", "InklingAttention", "_attention"),
-            "sconv": ("short_conv", None, "fused_sconv"), "lamport": ("model", None, "get_lamport_rs_conv"),
-        }  # fmt: skip
-        found = {}
-        for family, (module, owner, attribute) in named.items():
-            holder = importlib.import_module(f"{_INKLING}.{module}")
-            holder = holder if owner is None else getattr(holder, owner)
-            getattr(holder, attribute)
-            found[family] = holder, attribute
-        return found

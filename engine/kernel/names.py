@@ -2,7 +2,7 @@
 
 vLLM promises none of these; they are what 0.32 has. Each is looked up when the kernel starts, and one that moved is named, with the
 version that moved it, before a model is loaded. Names that the workers wrap are looked up there when they start
-(:mod:`.watching`, :mod:`.layer_places`, :mod:`.adapter_fixes`, :mod:`engine.cpu.replacing`). Whoever ports the kernel to another
+(:mod:`.layer_places`, :mod:`.adapter_fixes`, :mod:`engine.cpu.replacing`). Whoever ports the kernel to another
 vLLM begins here.
 """
 

@@ -17,8 +17,9 @@ from ..cpu.attention import gather
 from ..protocol.costs import Entries, bucket_tokens
 from .array_files import ArrayFile
 from .attention_rows import Wanted, attention_rows
+from .layer_places import layers_with
 from .recording import Rows, Selection
-from .watching import Watch, layers_with
+from .watching import Watch
 
 
 class AttentionSeam:

@@ -13,8 +13,9 @@ import torch
 
 from ..protocol.plans import SITES
 from .array_files import ArrayFile
+from .layer_places import modules
 from .recording import TokenRecorder, row_blocks
-from .watching import Watch, modules
+from .watching import Watch
 
 
 class SconvSeam:

@@ -18,16 +18,17 @@ from ..protocol import Architecture
 from ..protocol.costs import entries, heads_of, layers_of
 from ..protocol.plans import ADDITIONS, SEAMS, CapturePlan
 from .array_files import ArrayFile
+from .layer_places import layers_with, lookup
 from .recording import Selection, TokenRecorder
 from .seam_attention import AttentionSeam
 from .seam_residual import ResidualSeam
 from .seam_routing import RoutingSeam
 from .seam_sconv import SconvSeam
 from .taps import graph_managers, without_graphs
-from .watching import Watch, layers_with, lookup
+from .watching import Watch
 
 NEEDS = {
-    "routing": ("gate",), "sconv": ("qkv", "sconv"), "attention": ("scaling", "attention"), "residual": ("residual",),
+    "routing": ("gate",), "sconv": ("prep", "sconv"), "attention": ("scaling", "attention"), "residual": ("residual",),
 }  # fmt: skip
 """Places each seam wraps."""
 

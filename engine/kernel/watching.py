@@ -4,63 +4,18 @@ A :class:`Watch` wraps the places it is asked to, above every intervention, and 
 of the request. Which rows those are, and at which positions, comes from the runner's own batch: other requests, chunked prompts,
 cached prefixes and padding do not matter. Modules of a drafter pass through the same functions and are left alone.
 
-Private names of vLLM 0.32 used here: ``InklingGate.select_experts``, ``InklingAttention.forward`` and ``_attention``,
-``attention.fused_qkvr_prep``, ``InklingShortConv.forward``, ``model._sconv_add_norm``, ``GPUModelRunner.prepare_inputs`` and
-``execute_model``. :func:`lookup` finds each before it is wrapped.
+Private names of vLLM 0.32: those of :mod:`.layer_places`, and the runner's ``prepare_inputs`` and ``execute_model``.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from ..protocol.plans import SITES
+from .layer_places import layers_with, lookup, modules
 from .recording import Rows
 from .taps import OBSERVE, wrap
-
-_NVIDIA = "vllm.models.inkling.nvidia"
-PLACES = {
-    "gate": (f"{_NVIDIA}.moe", "InklingGate", "select_experts"),
-    "scaling": (f"{_NVIDIA}.attention", "InklingAttention", "forward"),
-    "attention": (f"{_NVIDIA}.attention", "InklingAttention", "_attention"),
-    "qkv": (f"{_NVIDIA}.attention", None, "fused_qkvr_prep"),
-    "sconv": (f"{_NVIDIA}.short_conv", "InklingShortConv", "forward"),
-    "residual": (f"{_NVIDIA}.model", None, "_sconv_add_norm"),
-}
-"""Module, class (None: a module's global) and name of each place."""
-
-
-def lookup(place: str) -> tuple[Any, str]:
-    """What holds a place, and its name there.
-
-    Raises
-    ------
-    ImportError, AttributeError
-        This vLLM has no such place; the message names it.
-    """
-    module, owner, name = PLACES[place]
-    holder: Any = importlib.import_module(module)
-    if owner is not None:
-        holder = getattr(holder, owner)
-    getattr(holder, name)
-    return holder, name
-
-
-def layers_with(runner: Any, place: str) -> dict[int, Any]:
-    """The model's own modules of a place's class, by layer."""
-    kind, _ = lookup(place)
-    return {layer: module for layer, module in modules(runner) if isinstance(module, kind)}
-
-
-def modules(runner: Any) -> list[tuple[int, Any]]:
-    """Modules inside the model's decoder layers, with their layer."""
-    found = []
-    for name, module in runner.model.named_modules():
-        parts = name.split(".")
-        if "layers" in parts[:-1] and parts[parts.index("layers") + 1].isdigit():
-            found.append((int(parts[parts.index("layers") + 1]), module))
-    return found
 
 
 class Watch:
@@ -136,7 +91,7 @@ class Watch:
                     handler(layer, SITES[module.stream_idx], module, x, module.owner.kv_cache, blocks)
             return out
 
-        self._wrap("qkv", prepared)
+        self._wrap("prep", prepared)
         self._wrap("sconv", forward)
 
     def attention(self, handler: Callable[..., None]) -> None:
