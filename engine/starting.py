@@ -176,8 +176,11 @@ def _wait(child: subprocess.Popen[bytes], recipe: Recipe, settings: KernelSettin
             raise start_error(exit_error(code).to_json(), run / LOG)
         if time.monotonic() > deadline:
             raise start_error(
-                EngineStartError(f"the engine was not ready after {recipe.start_timeout_s:.0f} s").to_json(), run / LOG
-            )
+                EngineStartError(
+                    f"the engine was not ready after {recipe.start_timeout_s:.0f} s: where it only needs longer, raise "
+                    "start_timeout_s in the recipe"
+                ).to_json(), run / LOG,
+            )  # fmt: skip
         time.sleep(0.1)
 
 
