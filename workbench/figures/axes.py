@@ -49,8 +49,9 @@ def layer_ticks(axes: Axes, layers: np.ndarray, *, labelled: bool = True) -> Non
     quiet(axes)
 
 
-def bar(axes: Axes, image: Any, label: str) -> None:
-    """A colour bar beside `axes`."""
-    found = axes.figure.colorbar(image, ax=axes, fraction=0.06, pad=0.02)
+def bar(axes: Axes, image: Any, label: str, *, extend: str = "neither") -> None:
+    """A colour bar beside `axes`; `extend` as matplotlib's, for limits that values go beyond."""
+    found = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, extend=extend)
     found.set_label(label, fontsize=8, color=MUTED)
+    found.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     found.ax.tick_params(labelsize=7, colors=MUTED, length=2)

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..palettes import OKABE_ITO
 from . import drawable
-from .routing_analysis import INK, MUTED, finish, heat, new, quiet
+from .axes import INK, MUTED, quiet
+from .routing_analysis import finish, heat, new
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..palettes import OKABE_ITO
 from . import drawable
-from .routing_analysis import INK, MUTED, group_of, new, quiet
+from .axes import INK, MUTED, quiet
+from .routing_analysis import group_of, new
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

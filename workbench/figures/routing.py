@@ -14,6 +14,7 @@ from engine.protocol import Span
 
 from ..palettes import MISSING_COLOUR, MODALITY_COLOURS, OKABE_ITO
 from ..routing_windows import Metric, RoutingWindows
+from .axes import MUTED, bar, layer_ticks, quiet, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from ..captures import Capture
 
-INK, MUTED = "#1f2328", "#57606a"
 BUCKETS = 1_200
 LABELS = {"entropy": "Entropy, bit", "sink": "Sink share"}
 
@@ -65,10 +65,10 @@ def _load(axes: Axes, windows: RoutingWindows) -> None:
         found["share"].values * 100, cmap="cividis", vmin=0, aspect="auto", interpolation="nearest",
         extent=(-0.5, windows.experts - 0.5, len(windows.layers) - 0.5, -0.5),
     )  # fmt: skip
-    _bar(axes, image, "% of the weight")
+    bar(axes, image, "% of the weight")
     axes.set_xlabel("Expert", color=MUTED, fontsize=8)
-    _layer_ticks(axes, windows)
-    axes.set_title("Experts", loc="left", fontsize=9, color=INK)
+    layer_ticks(axes, windows.layers)
+    title(axes, "Experts")
 
 
 def _sinks(axes: Axes, windows: RoutingWindows) -> None:
@@ -80,9 +80,9 @@ def _sinks(axes: Axes, windows: RoutingWindows) -> None:
         left += np.nan_to_num(share[:, s])
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the weight", color=MUTED, fontsize=8)
-    axes.set_title("Sinks", loc="left", fontsize=9, color=INK)
+    title(axes, "Sinks")
     axes.legend(frameon=False, fontsize=7, loc="lower right", labelcolor=MUTED)
-    _quiet(axes)
+    quiet(axes)
 
 
 def _band(axes: Axes, spans: tuple[Span, ...], tokens: int) -> None:
@@ -113,32 +113,11 @@ def _strip(axes: Axes, windows: RoutingWindows, metric: Metric) -> None:
         vmin=low * scale, vmax=high * scale, aspect="auto", interpolation="nearest",
         extent=(strip.start - 0.5, strip.start + strip.width_tokens * values.shape[1] - 0.5, len(windows.layers) - 0.5, -0.5),
     )  # fmt: skip
-    _bar(axes, image, LABELS[metric] + (", %" if metric == "sink" else ""), extend="both")
+    bar(axes, image, LABELS[metric] + (", %" if metric == "sink" else ""), extend="both")
     axes.set_xlim(-0.5, windows.tokens - 0.5)
     pooled = "one column per token" if strip.width_tokens == 1 else f"mean of {strip.width_tokens:,} tokens per column"
     axes.set_xlabel(f"Token ({pooled})", color=MUTED, fontsize=8)
-    _layer_ticks(axes, windows)
-
-
-def _layer_ticks(axes: Axes, windows: RoutingWindows) -> None:
-    step = -(-len(windows.layers) // 12)
-    axes.set_yticks(np.arange(0, len(windows.layers), step), [str(layer) for layer in windows.layers[::step]])
-    axes.set_ylabel("Layer", color=MUTED, fontsize=8)
-    _quiet(axes)
-
-
-def _bar(axes: Axes, image: object, label: str, extend: str = "neither") -> None:
-    figure = axes.figure
-    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, extend=extend)  # pyright: ignore[reportArgumentType]
-    bar.set_label(label, fontsize=8, color=MUTED)
-    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    bar.ax.tick_params(labelsize=7, colors=MUTED, length=2)
-
-
-def _quiet(axes: Axes) -> None:
-    axes.tick_params(labelsize=8, colors=MUTED, length=2)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    layer_ticks(axes, windows.layers)
 
 
 def _row_in(rows: int, most: float) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..palettes import MISSING_COLOUR, OKABE_ITO
 from . import drawable
+from .axes import INK, MUTED, bar, layer_ticks, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..results import Result
 
-INK, MUTED = "#1f2328", "#57606a"
 MOST_GROUPS = 12
 """Groups drawn one by one; the table has all."""
 
@@ -93,7 +93,7 @@ def coactivation(result: Result, *, width_in: float = 5.0) -> Figure:
     values[~np.isfinite(values)] = np.nan
     most = float(np.nanmax(np.abs(values), initial=1e-6))
     image = axis.imshow(np.ma.masked_invalid(values), cmap=_cmap("PuOr"), vmin=-most, vmax=most, interpolation="nearest")
-    colour_bar(axis, image, "log2 of times as often as by chance")
+    bar(axis, image, "log2 of times as often as by chance")
     axis.set_xlabel("Expert", fontsize=8, color=MUTED)
     axis.set_ylabel("Expert", fontsize=8, color=MUTED)
     quiet(axis)
@@ -142,43 +142,20 @@ def heat(
     image = axis.imshow(
         np.ma.masked_invalid(values), cmap=_cmap("cividis"), aspect="auto", interpolation="nearest", vmin=0, vmax=top
     )
-    colour_bar(axis, image, label)
+    bar(axis, image, label)
     if ticks is not None:
         names = [drawable(str(name), most=18) for name in ticks]
         axis.set_xticks(np.arange(len(names)), names, rotation=35, ha="right")
     axis.set_xlabel(across, fontsize=8, color=MUTED)
-    _layer_ticks(axis, layers)
+    layer_ticks(axis, layers)
     axis.set_title(drawable(title, most=60), loc="left", fontsize=8, color=INK)
-    quiet(axis)
 
 
 def finish(axis: Axes, layers: np.ndarray, label: str, title: str) -> None:
     """Labels of a panel of horizontal bars."""
-    _layer_ticks(axis, layers)
+    layer_ticks(axis, layers)
     axis.set_xlabel(label, fontsize=8, color=MUTED)
     axis.set_title(drawable(title, most=60), loc="left", fontsize=8, color=INK)
-    quiet(axis)
-
-
-def quiet(axis: Axes) -> None:
-    """Small grey ticks, no frame."""
-    axis.tick_params(labelsize=7, colors=MUTED, length=2)
-    for spine in axis.spines.values():
-        spine.set_visible(False)
-
-
-def colour_bar(axis: Axes, image: Any, label: str) -> None:
-    """The scale of a heat map."""
-    bar = axis.figure.colorbar(image, ax=axis, fraction=0.05, pad=0.02)
-    bar.set_label(label, fontsize=7, color=MUTED)
-    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    bar.ax.tick_params(labelsize=7, colors=MUTED, length=2)
-
-
-def _layer_ticks(axis: Axes, layers: np.ndarray) -> None:
-    step = -(-len(layers) // 12)
-    axis.set_yticks(np.arange(0, len(layers), step), [str(layer) for layer in layers[::step]])
-    axis.set_ylabel("Layer", fontsize=8, color=MUTED)
 
 
 def _cmap(name: str) -> Any:
