@@ -17,6 +17,7 @@ from engine.protocol import AudioPlace, ImagePlace, Span, span_at
 from .errors import SelectionError
 from .results import Result
 from .routing import By, expert_share, group_tokens
+from .seam_analysis import notes_of
 from .token_text import text_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ExpertView:
 
     def _result(self, what: str, data: Any, figure: str) -> Result:
         title = f"Layer {self.layer}, expert {self.expert}: {what}"
-        return Result(title=title, data=data, figure=figure, notes=(NOTE,))
+        return Result(title=title, data=data, figure=figure, notes=notes_of(self.capture, NOTE))
 
 
 def best_windows(share: NDArray[np.floating], spans: list[Span], width: int, most: int) -> list[tuple[int, int, float]]:

@@ -10,7 +10,7 @@ sinks included; tokens that were never written count nowhere. Sums are exact, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from .errors import SelectionError
 from .expert_views import ExpertView
 from .results import Result
 from .routing import By, blocks, check_cell, group_tokens
+from .seam_analysis import notes_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from engine.protocol import Span
+
+    from .captures import Capture
 
 CORRELATION = "Routing shows what went together, not what caused it; an intervention does (docs/interventions.md)."
 
@@ -189,7 +192,7 @@ class RoutingAnalysis:
         return xr.Dataset(data, coords={by: names, "l": self.routing["l"].values})
 
     def _result(self, title: str, data: xr.Dataset, figure: str, *notes: str) -> Result:
-        return Result(title=title, data=data, figure=figure, notes=(*notes, CORRELATION))
+        return Result(title=title, data=data, figure=figure, notes=(*notes_of(cast("Capture", self), *notes), CORRELATION))
 
 
 def _balance(data: xr.Dataset) -> xr.DataArray:
