@@ -29,7 +29,8 @@ def media_counter(blobs: BlobStore, rule: ImageRule) -> Callable[[str, str], int
     """A function from kind and blob to placeholder tokens, by `rule` and by the dMel rate."""
 
     def count(kind: str, blob: str) -> int:
-        blobs.read(blob) if not blobs.has(blob) else None  # raises BlobMissing with its sentence
+        if not blobs.has(blob):
+            blobs.read(blob)  # raises BlobMissing with its sentence
         path = blobs.path(blob)
         if kind == "image":
             return rule.grid(*_image_size_px(path, blob)).tokens

@@ -36,8 +36,8 @@ class Death:
 
 _PATTERNS = (
     ("package", r"No module named '([\w.]+)'", "a package is missing: {0}", "'inkling doctor' names the command that installs it"),
-    ("intervention", r"(InterventionError[^\n]*|workbench_interven\w*[^\n]*(?:Error|failed)[^\n]*)", "an intervention failed: {0}",
-     "send the request without it; the engine can be started again as it was"),
+    ("intervention", r"(InterventionRefused[^\n]*|workbench_interven\w*[^\n]*(?:Error|failed)[^\n]*)",
+     "an intervention failed: {0}", "send the request without it; the engine can be started again as it was"),
     ("out-of-memory", r"((?:torch\.)?(?:cuda\.)?OutOfMemoryError[^\n]*|CUDA out of memory[^\n]*)", "GPU memory ran out: {0}",
      "cap the context or the batch ('inkling plan' says what fits), or lower gpu-memory-utilization"),
     ("out-of-memory", r"(Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: [^\n]*)", "not enough memory: {0}",

@@ -178,7 +178,8 @@ class CapturePlan:
     attention : AttentionPlan or None
     residual : ResidualPlan or None
     drafts : bool
-        What each draft head proposes for the tokens of a reply, with its probability, and whether it was accepted.
+        What each draft head proposes for the tokens of a reply, with its probability, and whether it was accepted. No engine
+        records it yet: such a plan is refused with the reason.
     """
 
     routing: Any = None

@@ -31,7 +31,7 @@ from engine.protocol.deaths import cause_of_death, read_tail
         ),
         ("(Worker pid=3) RuntimeError: size mismatch for layer", "checkpoint", "size mismatch"),
         ("ERROR Worker proc VllmWorker-0 died unexpectedly, shutting down executor.", "killed", "dmesg"),
-        ("engine.errors.InterventionError: expert 999 does not exist", "intervention", "expert 999"),
+        ("engine.errors.InterventionRefused: expert 999 does not exist", "intervention", "expert 999"),
         ("(Worker pid=3) ERROR 11-30 AssertionError: bad amax", "unknown", "bad amax"),
         ("nothing of note", "unknown", "without naming a cause"),
     ],
