@@ -26,11 +26,11 @@ RECOMPUTE_TOKENS = 262_144
 """Most tokens a capture computes anew without being told to."""
 
 SPEED_MEMORY = 16
-"""Prefills that the estimate of seconds looks back on."""
+"""Captures that the estimate of seconds looks back on."""
 
 
 class Speed:
-    """How fast this engine prefilled lately."""
+    """How fast this engine prefilled in its last captures."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, float]] = []

@@ -122,7 +122,7 @@ class CaptureCost(BaseModel):
         Tokens that are computed for it at least: those from the first selected one on. How many more depends on where before it
         the prefix cache keeps a checkpoint: at most `tokens` in all.
     seconds : float or None
-        For computing them, at the speed this engine last prefilled; None while it has none.
+        For computing them, at the speed of this engine's last captures; None before the first.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
