@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from . import fresh_ids
 from .bench import Bench
 
 SUMMARY = "adapters: what switching them on costs every request, and what one costs its own"
@@ -60,13 +61,8 @@ def _measure(bench: Bench, sides: dict[str, tuple[Any, str | None]], answer: int
 
 
 def _side(eng: Any, adapter: str | None, draw: np.random.Generator, given: int, asked: int) -> Callable[[], float]:
-    from engine.protocol import Rendered, Span
-
     def side() -> float:
-        # New ids every time: nothing comes from the prefix cache.
-        span = Span(start=0, stop=given, part=None, label="ids", modality="text", message=0)
-        context = Rendered(token_ids=draw.integers(0, 199_998, given).astype(np.uint32), spans=(span,))
-        reply = eng.generate(context, max_tokens=asked, temperature=0, adapter=adapter)
+        reply = eng.generate(fresh_ids.context(draw, given), max_tokens=asked, temperature=0, adapter=adapter)
         # An answer may end early; time per token counts.
         return reply.timings.total_s * asked / reply.usage.completion_tokens
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import fresh_ids
 from .bench import Bench
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ def _million(bench: Bench, tokens: int) -> None:
         moved: list[int] = []
 
         def window() -> None:
-            width = int(random.choice([256, 4_096, 65_536, tokens // 4]))
-            start = int(random.integers(0, tokens - width))
+            width = min(tokens, int(random.choice([256, 4_096, 65_536, tokens // 4])))
+            start = int(random.integers(0, tokens - width + 1))
             strip = windows.strip("sink", start, start + width, 1_024)
             moved.append(strip.values.nbytes)
 
@@ -139,7 +140,7 @@ def _million(bench: Bench, tokens: int) -> None:
 
 def _made_up(tokens: int, seed: int) -> Any:
     """A capture of routing over `tokens` tokens, with the demo's sizes."""
-    from engine.protocol import ArrayEntry, CaptureManifest, Rendered, Span
+    from engine.protocol import ArrayEntry, CaptureManifest
 
     from ..captures import Capture
 
@@ -152,8 +153,7 @@ def _made_up(tokens: int, seed: int) -> Any:
         "routing.weight": np.ascontiguousarray(weight[..., :top_k]), "routing.sink": np.ascontiguousarray(weight[..., top_k:]),
     }  # fmt: skip
     dims = {"routing.expert": ("t", "l", "k"), "routing.weight": ("t", "l", "k"), "routing.sink": ("t", "l", "s")}
-    span = Span(start=0, stop=tokens, part="sha256:made-up", label="text", modality="text", message=0)
-    context = Rendered(token_ids=random.integers(0, 199_998, tokens).astype(np.uint32), spans=(span,))
+    context = fresh_ids.context(random, tokens, part="sha256:made-up")
     manifest = CaptureManifest(
         id="made-up", context=context.id, plan={"routing": {}}, tokens=tokens,
         arrays={name: ArrayEntry(dims=dims[name], shape=value.shape, dtype=value.dtype.str) for name, value in arrays.items()},
@@ -164,13 +164,9 @@ def _made_up(tokens: int, seed: int) -> Any:
 
 
 def _contexts(tokens: int, seed: int) -> Iterator[Rendered]:
-    """Contexts of exactly so many ordinary ids, none beginning like another: the prefix cache has nothing of them."""
-    from engine.protocol import Rendered, Span
-
-    random = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     while True:
-        ids = random.integers(0, 199_998, tokens).astype(np.uint32)
-        yield Rendered(token_ids=ids, spans=(Span(start=0, stop=tokens, part=None, label="text", modality="text", message=0),))
+        yield fresh_ids.context(draw, tokens)
 
 
 def _processes(eng: Engine) -> list[Any]:
