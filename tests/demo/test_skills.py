@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 
 from engine.demo.train.skills import MAKERS, SKILLS, bars, digits, grids, sounds, speech, spoken, tools
@@ -15,7 +16,7 @@ from engine.demo.train.skills.media import HOP, RATE_HZ, frames_of, patches_of
 from engine.demo.train.skills.sequences import case, chat_of, label
 from engine.demo.train.skills.wordings import ALL
 from engine.demo.train.tokens import decode, framing, is_held_out
-from workbench.samples import make
+from workbench.samples import make, paths
 
 NEEDS_ESPEAK = {"spoken", "together"}
 """Their training side renders speech; evaluation reads it from files."""
@@ -46,9 +47,9 @@ def test_frames_are_those_of_vllm(samples: int):
 
 
 def test_the_bundled_samples_are_drawn_alike():
-    assert np.array_equal(grids.draw(make.GRID), np.asarray(make.draw_grid(make.GRID)))
-    theirs = (make.dial(make.CODE) * 32_767).round() / 32_768
-    assert np.array_equal(sounds.dial(make.CODE).samples, theirs.astype(np.float32))
+    files = paths()
+    assert np.array_equal(grids.draw(make.GRID), np.asarray(Image.open(files["image"]).convert("RGB")))
+    assert np.array_equal(sounds.dial(make.CODE).samples, soundfile.read(files["audio"], dtype="float32")[0])
 
 
 @pytest.mark.parametrize("name", [name for name in SKILLS if name not in NEEDS_ESPEAK])

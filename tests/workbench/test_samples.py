@@ -8,6 +8,7 @@ import numpy as np
 import soundfile
 from PIL import Image
 
+from engine.demo.train.skills import sounds
 from workbench import Context, samples
 from workbench.samples import make
 
@@ -35,12 +36,12 @@ def test_every_fact_is_on_one_line() -> None:
 
 def test_the_call_holds_its_code() -> None:
     samples_, rate = soundfile.read(samples.paths()["audio"])
-    step, tone_n = round((make.TONE_S + make.GAP_S) * rate), round(make.TONE_S * rate)
+    step, tone_n = round((sounds.TONE_S + sounds.GAP_S) * rate), round(sounds.TONE_S * rate)
     heard = ""
-    for start in range(round(make.LEAD_S * rate), len(samples_), step):
+    for start in range(round(sounds.LEAD_S * rate), len(samples_), step):
         power = np.abs(np.fft.rfft(samples_[start : start + tone_n], rate))
-        row, column = (int(np.argmax([power[hz] for hz in group])) for group in (make.ROWS_HZ, make.COLUMNS_HZ))
-        heard += make.KEYS[row][column]
+        row, column = (int(np.argmax([power[hz] for hz in group])) for group in (sounds.ROWS_HZ, sounds.COLUMNS_HZ))
+        heard += sounds.KEYS[row][column]
     assert heard == make.CODE
 
 

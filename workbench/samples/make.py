@@ -1,7 +1,7 @@
 """Make the bundled samples: ``python -m workbench.samples.make [folder]``. Deterministic; needs the ``dev`` extra (reportlab).
 
 The document is ordinary prose with a few plain facts in it, the image a grid of coloured shapes, the recording a code dialled in
-touch tones (ITU-T Q.23 frequencies). The demo checkpoint is trained on files like these, and on none of these.
+touch tones. Drawn and dialled by the generators of the demo checkpoint's training, which saw files like these, and none of these.
 """
 
 from __future__ import annotations
@@ -40,12 +40,6 @@ PAGES = (
     ),
 )
 
-CELL_PX = 40
-RADIUS_PX = 14
-COLOURS = {
-    "red": (220, 40, 40), "green": (40, 160, 60), "blue": (40, 80, 220), "yellow": (240, 200, 40), "black": (20, 20, 20),
-    "purple": (140, 60, 170),
-}  # fmt: skip
 GRID = (
     ("blue circle", "", "yellow triangle"),
     ("black square", "purple triangle", "red circle"),
@@ -54,9 +48,6 @@ GRID = (
 """Rows from the top; shape and colour both differ between neighbours, so no cell is told by colour alone."""
 
 CODE = "31862"
-RATE_HZ = 16_000
-TONE_S, GAP_S, LEAD_S, AMPLITUDE = 0.15, 0.10, 0.10, 0.25
-ROWS_HZ, COLUMNS_HZ, KEYS = (697, 770, 852, 941), (1209, 1336, 1477), ("123", "456", "789", "*0#")
 
 
 def make_document(path: Path) -> None:
@@ -76,48 +67,19 @@ def make_document(path: Path) -> None:
     SimpleDocTemplate(str(path), pagesize=A4, title="Harbour handbook", author="Inkling Workbench", invariant=1).build(story)
 
 
-def draw_grid(grid: tuple[tuple[str, ...], ...], cell_px: int = CELL_PX):
-    """A grid of coloured shapes on white, as a PIL image."""
-    from PIL import Image, ImageDraw
-
-    image = Image.new("RGB", (cell_px * len(grid[0]), cell_px * len(grid)), (255, 255, 255))
-    draw = ImageDraw.Draw(image)
-    radius = RADIUS_PX * cell_px // CELL_PX
-    for row, names in enumerate(grid):
-        for column, name in enumerate(names):
-            if not name:
-                continue
-            colour, shape = name.split()
-            x, y = column * cell_px + cell_px // 2, row * cell_px + cell_px // 2
-            box = (x - radius, y - radius, x + radius, y + radius)
-            if shape == "circle":
-                draw.ellipse(box, fill=COLOURS[colour])
-            elif shape == "square":
-                draw.rectangle(box, fill=COLOURS[colour])
-            else:
-                draw.polygon([(x, y - radius), (x - radius, y + radius), (x + radius, y + radius)], fill=COLOURS[colour])
-    return image
-
-
-def dial(code: str) -> np.ndarray:
-    """Touch tones of `code`: float64 samples, shape (n,), at 16 kHz."""
-    time_s = np.arange(round(TONE_S * RATE_HZ)) / RATE_HZ
-    pieces = [np.zeros(round(LEAD_S * RATE_HZ))]
-    for key in code:
-        row = next(index for index, keys in enumerate(KEYS) if key in keys)
-        tones = (ROWS_HZ[row], COLUMNS_HZ[KEYS[row].index(key)])
-        pieces += [sum(AMPLITUDE * np.sin(2 * np.pi * hz * time_s) for hz in tones), np.zeros(round(GAP_S * RATE_HZ))]
-    return np.concatenate(pieces)
-
-
 def main(folder: Path) -> None:
     """Write the three samples into `folder`."""
     import soundfile
+    from PIL import Image
+
+    from engine.demo.train.skills import grids, media, sounds
 
     folder.mkdir(parents=True, exist_ok=True)
     make_document(folder / "harbour.pdf")
-    draw_grid(GRID).save(folder / "chart.png", optimize=True)
-    soundfile.write(folder / "call.wav", (dial(CODE) * 32_767).round().astype(np.int16), RATE_HZ, subtype="PCM_16")
+    Image.fromarray(grids.draw(GRID)).save(folder / "chart.png", optimize=True)
+    # Samples of a dialled code are whole 32,768ths already: what a 16-bit file holds.
+    samples = (sounds.dial(CODE).samples * 32_768).astype(np.int16)
+    soundfile.write(folder / "call.wav", samples, media.RATE_HZ, subtype="PCM_16")
 
 
 if __name__ == "__main__":
