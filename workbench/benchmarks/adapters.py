@@ -31,7 +31,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     """Measure."""
     import engine
 
-    answer, prompt = (20, 500) if bench.quick else (args.answer, args.prompt)
+    args = bench.sized(args, answer=20, prompt=500)
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.adapter.resolve().parent if args.adapter else Path(scratch)
         plain = engine.start(_named(args.recipe, Path(scratch), "bench-plain"), say=bench.note)
@@ -41,7 +41,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                 sides: dict[str, tuple[Any, str | None]] = {"plain engine": (plain, None), "engine with adapters": (taking, None)}
                 if args.adapter:
                     sides["with an adapter"] = taking, taking.adapters.load(args.adapter.name).name
-                _measure(bench, sides, answer, prompt)
+                _measure(bench, sides, args.answer, args.prompt)
             finally:
                 taking.stop()
         finally:

@@ -6,6 +6,7 @@ single run) and as Markdown (for the docs). A timing here is a measurement, neve
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -84,6 +85,13 @@ class Bench:
         self.remarks: list[str] = []
         self._began, self._load = datetime.now(UTC), machine.load()
         self._clock = time.perf_counter()
+
+    def sized(self, args: argparse.Namespace, **small: Any) -> argparse.Namespace:
+        """The bench's options; in a quick run with the `small` ones in their place, which the record then says."""
+        if not self.quick:
+            return args
+        self.options |= small
+        return argparse.Namespace(**vars(args) | small)
 
     def alternate(self, sides: Mapping[str, Side], *, rounds: int | None = None, warmup: int = 1) -> dict[str, Series]:
         """Run the sides in turns; see :func:`~workbench.benchmarks.measuring.alternate`."""

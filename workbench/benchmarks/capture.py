@@ -42,13 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     """Measure."""
+    args = bench.sized(args, tokens=4_096, pairs=3, million=65_536)
     if not args.no_engine:
         from ..cli.output import Console
         from ..cli.running import engine_for
 
         with engine_for(Console(), url=args.url) as (eng, _):
-            _prefills(bench, eng, 4_096 if bench.quick else args.tokens, 3 if bench.quick else args.pairs, wall=args.wall)
-    _million(bench, 65_536 if bench.quick else args.million)
+            _prefills(bench, eng, args.tokens, args.pairs, wall=args.wall)
+    _million(bench, args.million)
 
 
 def _prefills(bench: Bench, eng: Engine, tokens: int, pairs: int, *, wall: bool) -> None:

@@ -46,9 +46,7 @@ class _Files:
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     """Measure."""
-    if bench.quick:
-        args = argparse.Namespace(characters=200_000, pages=6, images=3, audio_s=20, tokens=60_000)
-        bench.options.update(vars(args))
+    args = bench.sized(args, characters=200_000, pages=6, images=3, audio_s=20, tokens=60_000)
     _text(bench, args.characters)
     with tempfile.TemporaryDirectory() as folder:
         files = _write(bench, Path(folder), args)

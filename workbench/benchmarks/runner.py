@@ -33,14 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     """Measure."""
-    tokens = 16 if bench.quick else args.tokens
+    args = bench.sized(args, tokens=16)
     drafting = {"speculative_config": {"method": "mtp", "num_speculative_tokens": args.drafts}}
     with ExitStack() as stack:
         v1, v2, drafts = (
             stack.enter_context(engine(args.model, runner, given)) for runner, given in (("v1", {}), ("v2", {}), ("v2", drafting))
         )
         for requests in (1, 4):
-            _measure(bench, {"V1": v1, "V2": v2, "drafts": drafts}, requests=requests, tokens=tokens, drafts=args.drafts)
+            _measure(bench, {"V1": v1, "V2": v2, "drafts": drafts}, requests=requests, tokens=args.tokens, drafts=args.drafts)
 
 
 def _measure(bench: Bench, engines: dict[str, Engine], *, requests: int, tokens: int, drafts: int) -> None:

@@ -171,6 +171,14 @@ def test_the_command_lists_runs_and_writes(
         main(["bench", "nothing"])
 
 
+def test_a_quick_bench_of_captures_runs_and_says_what_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["bench", "capture", "--no-engine", "--quick", "--rounds", "3", "--million", "2000000", "--json", "--out", str(tmp_path)]
+    assert main(given) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["options"]["million"] == 65_536
+    assert any(row["name"].startswith("overview of 65,536 tokens") for row in record["rows"])
+
+
 @pytest.mark.slow
 def test_the_bench_of_composing_runs_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "compose", "--quick", "--rounds", "3", "--json", "--out", str(tmp_path)]) == 0
