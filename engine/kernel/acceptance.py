@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from .request_ids import is_of
 from .taps import OBSERVE, wrap
 
 KEPT = 256
@@ -37,11 +38,11 @@ class Acceptance:
         wrap(runner, "_remove_request", self._remove, rank=OBSERVE)
 
     def of(self, request: str) -> tuple[list[int], list[int]]:
-        """Drafted and accepted tokens by depth of the request whose id begins with `request`; zeros for one never seen."""
+        """Drafted and accepted tokens by depth of the request called `request`; zeros for one never seen."""
         states = self._runner.req_states.req_id_to_index
         total = [[0] * self.steps, [0] * self.steps]
-        found = [self._counts[index] for name, index in states.items() if name.startswith(request)]
-        found += [counts for name, counts in self._ended.items() if name.startswith(request)]
+        found = [self._counts[index] for name, index in states.items() if is_of(name, request)]
+        found += [counts for name, counts in self._ended.items() if is_of(name, request)]
         for counts in found:
             total = [[a + b for a, b in zip(one, other, strict=True)] for one, other in zip(total, counts.tolist(), strict=True)]
         return total[0], total[1]

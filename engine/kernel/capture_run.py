@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 
+_ENDINGS: set[asyncio.Task[None]] = set()
+"""Endings under way; the event loop itself holds tasks weakly."""
+
 
 @dataclasses.dataclass(slots=True, eq=False)
 class CaptureRun:
@@ -69,21 +72,31 @@ class CaptureRun:
             "edges": edges,
         }  # fmt: skip
         self.activity = state.active[request_id] = Activity(request_id=request_id, kind="capture", total_tokens=tokens)
-        (layout, *_) = await state.llm.collective_rpc("workbench_capture_begin", args=(spec,))
-        self.manifest = self._begun(state, layout, edges)
-        await asyncio.to_thread(self._write_context)
         try:
+            (layout, *_) = await state.llm.collective_rpc("workbench_capture_begin", args=(spec,))
+            self.manifest = self._begun(state, layout, edges)
+            await asyncio.to_thread(self._write_context)
             async with intervened(state, request_id, self.interventions):
                 await self._prefill(state, engine_input)
         finally:
             state.active.pop(request_id, None)
-            # Whatever happened, the seams must not stay armed; and a cancelled job still has to wait for that.
-            if not state.llm.errored:
-                ending = asyncio.ensure_future(state.llm.collective_rpc("workbench_capture_end", args=(self.id,)))
-                self._count(await asyncio.shield(ending))
+            # Whatever happened, also a cancel while the seams are being armed, they must not stay so: a task of its
+            # own, which the cancelled job waits for. To end what never began is harmless.
+            ending = asyncio.create_task(self._end(state))
+            _ENDINGS.add(ending)
+            ending.add_done_callback(_ENDINGS.discard)
+            await asyncio.shield(ending)
         if not self.manifest.complete:
             problems = "; ".join(self.manifest.problems) or "rows are missing"
             raise RequestFailed(f"the capture is not trustworthy: {problems}", job=self.id)
+
+    async def _end(self, state: KernelState) -> None:
+        """Disarm the seams and count what they covered; nothing to do when the engine is dead."""
+        if state.llm.errored:
+            return
+        ends = await state.llm.collective_rpc("workbench_capture_end", args=(self.id,))
+        if self.manifest is not None:
+            self._count(ends)
 
     async def _prefill(self, state: KernelState, engine_input: Any) -> None:
         """Run the prompt and one token, keeping the activity up to date."""

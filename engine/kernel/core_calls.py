@@ -34,8 +34,8 @@ def workbench_probe(self: Any, token_ids: bytes, media: list[list[Any]]) -> list
     Returns
     -------
     list of int
-        Reused tokens, tokens whose global keys and values are cached, and the granularity of hits. Costs hashing of every block:
-        about a second for a million tokens, during which no step runs.
+        Reused tokens, tokens whose global keys and values are cached, and the granularity of hits. Costs hashing of every block,
+        during which no step runs.
     """
     import numpy as np
     from vllm.multimodal.inputs import MultiModalFeatureSpec, PlaceholderRange

@@ -24,6 +24,7 @@ from .contexts import StoredContext
 from .intervening import intervened
 from .media import vllm_prompt
 from .parsing import ReplyParser
+from .request_ids import is_of
 from .reuse import ask_core
 from .state import Activity, KernelState
 
@@ -157,8 +158,7 @@ async def acceptance(state: KernelState, request_id: str) -> tuple[tuple[int, ..
     """Drafted and accepted tokens of a request by depth; empty on an engine that does not draft."""
     if not state.info.engine_args.get("drafts") or state.llm.errored:
         return (), ()
-    # vLLM appends eight random characters to the ids it is given.
-    ((drafted, accepted), *_) = await state.llm.collective_rpc("workbench_acceptance", args=(f"{request_id}-",))
+    ((drafted, accepted), *_) = await state.llm.collective_rpc("workbench_acceptance", args=(request_id,))
     return tuple(drafted), tuple(accepted)
 
 
@@ -251,8 +251,7 @@ async def prefill_progress(state: KernelState, activity: Activity) -> PrefillPro
     if state.llm.errored:
         return None
     (found, *_) = await state.llm.collective_rpc("workbench_progress")
-    # vLLM appends eight random characters to the ids it is given.
-    mine = [done for name, (done, _) in found.items() if name.startswith(f"{activity.request_id}-")]
+    mine = [done for name, (done, _) in found.items() if is_of(name, activity.request_id)]
     if mine:
         activity.note(mine[0])
     return PrefillProgress(

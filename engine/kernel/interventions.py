@@ -29,6 +29,7 @@ from ..protocol.plans import SITES, Site
 from .edits import Edits
 from .layer_places import LayerPlaces, lookup
 from .masking import attend_masked
+from .request_ids import entry_of
 from .taps import Around, graph_managers, without_graphs, wrap
 
 _NEEDS = ("gate", "choose", "prep", "attention", "convolve", "lamport")
@@ -122,8 +123,7 @@ class Interventions:
         batch = call(*args, **kwargs)
         found = []
         for index, name in enumerate(batch.req_ids):
-            # vLLM appends a dash and eight random characters to the ids it is given.
-            edits = self._edits.get(name) or self._edits.get(name.rpartition("-")[0])
+            edits = entry_of(self._edits, name)
             if edits is not None:
                 start, stop = int(batch.query_start_loc_np[index]), int(batch.query_start_loc_np[index + 1])
                 found.append(Rows(index, start, stop, int(batch.positions[start]), edits))

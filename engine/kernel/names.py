@@ -34,11 +34,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vllm.v1.engine.exceptions": ("EngineDeadError",),
     "vllm.v1.request": ("Request",),
     "vllm.multimodal.inputs": ("MultiModalFeatureSpec", "PlaceholderRange"),
+    # Its find_longest_cache_hit gives three numbers: what a probe reads.
     "vllm.v1.core.kv_cache_coordinator": ("HybridKVCacheCoordinator",),
 }
 
-ENGINE_METHODS = ("generate", "abort", "collective_rpc", "pause_generation", "get_supported_tasks", "shutdown")
-"""Of ``AsyncLLM``, beside its attributes ``renderer``, ``model_config``, ``vllm_config``, ``errored``."""
+ENGINE_METHODS = (
+    "generate", "abort", "collective_rpc", "pause_generation", "get_supported_tasks", "add_lora", "remove_lora", "shutdown",
+)  # fmt: skip
+"""Of ``AsyncLLM``, beside its attributes ``engine_core``, ``renderer``, ``model_config``, ``vllm_config``, ``errored``."""
 
 
 def vllm_version() -> str:

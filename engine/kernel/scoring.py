@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .request_ids import entry_of
 from .taps import OBSERVE, Around, wrap
 
 HEAD_ROWS = 64
@@ -60,7 +61,7 @@ class Scoring:
         if state is not None and state.hidden_states is not None:
             batch = state.input_batch
             for row, name in enumerate(batch.req_ids):
-                wanted = self._wanted.get(name) or self._wanted.get(name.rpartition("-")[0])
+                wanted = entry_of(self._wanted, name)
                 if wanted is not None:
                     part = slice(int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1]))
                     self._score(wanted, batch.positions[part].cpu().numpy(), state.hidden_states[part])

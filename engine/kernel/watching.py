@@ -15,6 +15,7 @@ from typing import Any
 from ..protocol.plans import SITES
 from .layer_places import layers_with, lookup, modules
 from .recording import Rows
+from .request_ids import is_of
 from .taps import OBSERVE, wrap
 
 
@@ -155,12 +156,12 @@ class Watch:
             self.rows = None
 
     def _find(self, batch: Any) -> Rows | None:
-        wanted = [row for row, name in enumerate(batch.req_ids) if name.startswith(self.request_id)]
+        wanted = [row for row, name in enumerate(batch.req_ids) if is_of(name, self.request_id)]
         if not wanted:
             return None
         row, *others = wanted
         if others:
-            self.note(f"{len(wanted)} requests are called {self.request_id}…: their rows cannot be told apart")
+            self.note(f"{len(wanted)} requests are called {self.request_id}: their rows cannot be told apart")
             return None
         states = self.runner.req_states
         length = int(states.prompt_len.np[states.req_id_to_index[batch.req_ids[row]]])

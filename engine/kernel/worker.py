@@ -62,7 +62,7 @@ class WorkbenchWorker:
         return drafts
 
     def workbench_acceptance(self, request: str) -> tuple[list[int], list[int]]:
-        """Drafted and accepted tokens by depth of the request whose id begins with `request`; empty without drafts."""
+        """Drafted and accepted tokens by depth of the request called `request`; empty without drafts."""
         return self._acceptance.of(request) if self._acceptance is not None else ([], [])
 
     def workbench_model(self) -> dict[str, Any]:
@@ -116,8 +116,8 @@ class WorkbenchWorker:
         Parameters
         ----------
         spec : dict
-            ``id``, ``request_id`` (matched as a prefix), ``folder`` (exists), ``tokens``, ``plan`` (resolved, as JSON), ``edges``
-            (first token of each span).
+            ``id``, ``request_id`` (see :mod:`.request_ids`), ``folder`` (exists), ``tokens``, ``plan`` (resolved, as
+            JSON), ``edges`` (first token of each span).
 
         Returns
         -------

@@ -78,6 +78,15 @@ def test_captures_queue_and_a_waiting_one_can_be_cancelled(eng, http: httpx.Clie
     assert [wait(http, name).state for name in names] == ["done", "cancelled", "done"]
 
 
+def test_a_capture_cancelled_while_it_is_being_armed_leaves_the_seams_free(eng, http: httpx.Client, context: Context) -> None:
+    names = []
+    for _ in range(6):
+        names.append(start(http, context, eng))
+        http.delete(f"/workbench/captures/{names[-1]}")
+    assert {wait(http, name).state for name in names} == {"cancelled"}
+    assert wait(http, start(http, context, eng)).state == "done"
+
+
 def test_the_client_builds_a_capture_of_a_context_and_of_a_reply(eng, context: Context) -> None:
     shown = context.render(eng)
     capture = eng.capture(context, CapturePlan(routing=True))

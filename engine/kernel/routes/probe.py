@@ -24,6 +24,6 @@ class ProbeBody(BaseModel):
 
 @routes.post("/probe")
 async def ask(body: ProbeBody, state: State) -> dict[str, Any]:
-    """Reused, matching and shared tokens; costs about a second for a million tokens, milliseconds for a short context."""
+    """Reused, matching and shared tokens; costs hashing of every block, and no step runs meanwhile."""
     context = await asyncio.to_thread(state.contexts.get, body.context)
     return to_json(await probe(state, context))
