@@ -1,8 +1,8 @@
 """An engine in a process of its own that says how long its steps take: the other end of ``inkling bench runner``.
 
 ``python -m engine.cpu.timed`` reads one JSON object a line. The first names the checkpoint, vLLM's arguments and which runner;
-every further one is a job (requests at once, prompt and answer lengths, a seed), answered by one line of JSON. Random prompts of
-ordinary ids, greedy answers of full length, nothing cached; nothing is judged here. It ends with its input.
+every further one is a job, answered by one line of JSON: random prompts of ordinary ids and greedy answers of full length, or given
+prompts one after the other and greedy answers to their own end. Nothing is cached, nothing is judged here. It ends with its input.
 """
 
 from __future__ import annotations
@@ -34,10 +34,15 @@ def main() -> None:
         model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", dtype="float32", block_size=16,
         max_model_len=4096, max_num_seqs=8, kv_cache_memory_bytes=1 << 28, enforce_eager=True, **settings["args"],
     )  # fmt: skip
-    for job in [{"ready": True}, *map(json.loads, sys.stdin)]:
-        answer = job if "ready" in job else run(llm, **job)
+    answer: dict[str, Any] = {"ready": True}
+    while True:
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+        # Line by line: every job is sent when the one before it is answered.
+        if not (line := sys.stdin.readline()):
+            return
+        job = json.loads(line)
+        answer = ask(llm, **job) if "prompts" in job else run(llm, **job)
 
 
 def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int) -> dict[str, Any]:
@@ -56,6 +61,27 @@ def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int) 
     for index in range(requests):
         prompt = {"prompt_token_ids": draw.integers(0, ORDINARY_IDS, prompt_tokens).tolist(), "cache_salt": f"{seed}-{index}"}
         engine.add_request(f"{seed}-{index}", prompt, options)
+    return _stepped(engine, requests)
+
+
+def ask(llm: Any, *, prompts: list[list[int]], tokens: int, seed: int) -> dict[str, Any]:
+    """Answer one prompt after the other, each alone and to its end or `tokens`; as :func:`run`, summed.
+
+    `tokens` of the answer counts those after the first of each reply, which decoding made.
+    """
+    from vllm import SamplingParams
+
+    options, steps, done = SamplingParams(temperature=0.0, max_tokens=tokens, detokenize=False), [], 0
+    for index, ids in enumerate(prompts):
+        name = f"asked-{seed}-{index}"
+        llm.llm_engine.add_request(name, {"prompt_token_ids": ids, "cache_salt": name}, options)
+        found = _stepped(llm.llm_engine, 1)
+        steps += found["steps_s"]
+        done += found["tokens"] - 1
+    return {"seconds": sum(steps), "tokens": done, "steps_s": steps}
+
+
+def _stepped(engine: Any, requests: int) -> dict[str, Any]:
     began, steps, answered, done = time.perf_counter(), [], set(), 0
     while engine.has_unfinished_requests():
         decoding, start = len(answered) == requests, time.perf_counter()
