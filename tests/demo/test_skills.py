@@ -68,7 +68,9 @@ def test_sequences_are_deterministic_fit_and_end_every_turn(name: str, held_out:
             slot = framing().image_slot if features.ndim == 4 else framing().audio_slot
             assert set(chat.ids[start : start + len(features)]) == {slot}
         slots = {p for start, features in chat.media for p in range(start, start + len(features))}
-        assert {place for place, _ in chat.labels} <= slots
+        written = {p - 1 for answer in chat.answers for p in range(*answer.payload)}
+        assert {place for place, _ in chat.labels} <= slots | written
+        assert all(chat.ids[place + 1] == token for place, token in chat.labels if place in written)
 
 
 def test_speech_is_deterministic_and_together_fits():

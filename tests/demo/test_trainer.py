@@ -16,9 +16,11 @@ from engine.demo.train.chat import say
 from engine.demo.train.drafts import Draft
 from engine.demo.train.evaluate import Score
 from engine.demo.train.export import write_compact
-from engine.demo.train.lookup import lookup
+from engine.demo.train.facts import Phrases
+from engine.demo.train.lookup import lookup, question_for
 from engine.demo.train.loop import new_model
 from engine.demo.train.model import DemoModel
+from engine.demo.train.relations import RELATIONS
 from engine.demo.train.tokens import decode, encode, is_held_out, vocabulary_words
 from engine.demo.trained import trained_tensors
 from engine.errors import EngineError
@@ -65,6 +67,19 @@ def test_generators_are_deterministic_and_share_no_words():
     for kind in ("name", "noun"):
         assert not {w.lower() for w in vocabulary_words(kind, True)} & {w.lower() for w in vocabulary_words(kind, False)}
     assert all(is_held_out(word) for word in vocabulary_words("name", True))
+
+
+def test_training_never_asks_in_the_wording_that_is_held_out():
+    random = Random("wordings")
+    phrases = Phrases(random)
+    for relation in RELATIONS:
+        held_out = relation.questions[-1]
+        assert held_out not in relation.questions[:-1]
+        for _ in range(80):
+            fact = phrases.fact(relation)
+            asked = question_for(random, fact, False)
+            key = fact.key[0].lower() + fact.key[1:] if relation.key == "heading" else fact.key
+            assert held_out.format(key=key, other=fact.other, unit=fact.value.split()[-1]) not in asked
 
 
 def test_an_answer_is_in_the_document_and_ends_the_turn():

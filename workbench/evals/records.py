@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Record:
         The model ended its turn itself.
     wanted, answer : str
         What was wanted and what came, tool calls as JSON.
+    revision : str or None
+        Of the weights that answered; :meth:`RunFolder.add` writes it.
     """
 
     row: str
@@ -43,6 +45,7 @@ class Record:
     answer_tokens: int = 0
     first_token_s: float = 0.0
     total_s: float = 0.0
+    revision: str | None = None
 
 
 @dataclass(slots=True)
@@ -67,7 +70,7 @@ class RunFolder:
         Raises
         ------
         EvalRunError
-            The folder cannot be written, or holds a run with other settings.
+            The folder cannot be written, or holds a run with other settings or an answer of another revision.
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -84,12 +87,20 @@ class RunFolder:
                     f"{path} holds a run of another kind ({'; '.join(different)}): name another folder with --out, "
                     "or start over with --fresh", path=str(path),
                 )  # fmt: skip
-            return cls(path, settings, dict(_records(path)))
+            records = dict(_records(path))
+            revision = settings.get("revision")
+            if other := next((record for record in records.values() if record.revision != revision), None):
+                raise EvalRunError(
+                    f"{path / RECORDS} holds an answer of revision {other.revision} ({other.row}, case {other.index}), not of "
+                    f"{revision}: name another folder with --out, or start over with --fresh", path=str(path),
+                )  # fmt: skip
+            return cls(path, settings, records)
         except OSError as problem:
             raise EvalRunError(f"the run's folder {path} cannot be used: {problem}", path=str(path)) from problem
 
     def add(self, record: Record) -> None:
-        """Keep one answer; on disk when this returns."""
+        """Keep one answer, with the revision that gave it; on disk when this returns."""
+        record = replace(record, revision=self.settings.get("revision"))
         line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
         with (self.path / RECORDS).open("a", encoding="utf-8") as file:
             file.write(line)

@@ -64,7 +64,7 @@ def loosely(wanted: Answer, reply: Reply) -> bool:
         return _called(wanted, reply)
     if reply.tool_calls:
         return False
-    value, said = value_of(wanted.text), _plain(reply.text)
+    value, said = wanted.value or value_of(wanted.text), _plain(reply.text)
     if wanted.spelled and re.fullmatch(r"[\d*#]+", value):
         # Digits may be set apart: "3 1 8", "3-1-8".
         return re.sub(r"[^\d*#]", "", said) == value

@@ -24,7 +24,18 @@ def report(
     rows: Iterable[Row], cases: int | None, folder: RunFolder, *, engine: dict[str, Any], skipped: dict[str, str],
     extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The run so far as plain values."""
+    """The run so far as plain values.
+
+    Raises
+    ------
+    EvalRunError
+        The engine is of another revision than the run's answers.
+    """
+    if (of := folder.settings.get("revision")) != engine.get("revision"):
+        raise EvalRunError(
+            f"the answers in {folder.path} are of revision {of}, the engine is of {engine.get('revision')}: ask the engine that "
+            "gave them, or start over with --fresh", path=str(folder.path),
+        )  # fmt: skip
     lines = []
     for row in rows:
         count = row.cases if cases is None else min(cases, row.cases)

@@ -42,8 +42,8 @@ class Batch:
     offset : Tensor
         What is added to their logits in the loss [c].
     media : list of (batch index, start, features)
-    label_at, label : Tensor
-        Slots whose stream should tell something [m], and the right candidates [m].
+    label_at, label_words, label : Tensor
+        Positions whose stream below the last layer should tell something [m], the ids that compete there [w], the right ones [m].
     """
 
     ids: Tensor
@@ -54,6 +54,7 @@ class Batch:
     offset: Tensor
     media: list[tuple[int, int, Tensor]]
     label_at: Tensor
+    label_words: Tensor
     label: Tensor
 
 
@@ -88,7 +89,7 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
     rivals = {s for t in set(target) for s in siblings(t)}
     drawn = [random.randrange(VOCABULARY) for _ in range(negatives)]
     ids_tensor = torch.from_numpy(ids)
-    named = torch.cat([always, ids_tensor.unique(), torch.tensor(sorted({*target, *label, *rivals}))]).unique()
+    named = torch.cat([always, ids_tensor.unique(), torch.tensor(sorted({*target, *rivals}))]).unique()
     candidates = torch.cat([named, torch.tensor(drawn, dtype=torch.long)]).unique()
     # The drawn ids stand for all that are not named: each weighs as many as it stands for.
     stand_for = (VOCABULARY - len(named)) / max(1, len(candidates) - len(named))
@@ -97,6 +98,6 @@ def collate(chats: list[Chat], size: int, always: Tensor, random: Random, negati
     wanted = torch.tensor(target)
     weights = torch.tensor(weight)
     where = torch.searchsorted(candidates, wanted)
-    labels = torch.searchsorted(candidates, torch.tensor(label, dtype=torch.long))
-    slots = torch.tensor(label_at, dtype=torch.long)
-    return Batch(ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, offset, media, slots, labels)
+    words, labels = torch.tensor(label, dtype=torch.long).unique(return_inverse=True)
+    places = torch.tensor(label_at, dtype=torch.long)
+    return Batch(ids_tensor, torch.tensor(at), where, weights / weights.sum(), candidates, offset, media, places, words, labels)

@@ -37,7 +37,8 @@ class Chat:
     media : list of (start, array)
         Where patches [n, 40, 40, 3] or audio frames [n, 80] take the places of slots.
     labels : list of (position, id)
-        What the stream at a slot should tell, e.g. the colour of the patch there: a second, denser target in training.
+        What the stream below the last layer should tell at a position, e.g. the colour of the patch there: a second, denser target
+        in training.
     """
 
     ids: list[int] = field(default_factory=list)

@@ -183,6 +183,9 @@ class Phrases:
         r = self.random
         digits = "".join(r.choice("0123456789") for _ in range(r.randint(3, 7)))
         letters = "".join(r.choice("ABCDEFGHKLMNPRSTUVWXYZ") for _ in range(r.randint(1, 3)))
+        if not self.held_out and r.random() < 0.4:
+            # Capitals are what a copy loses most easily: training has more of them.
+            return f"{letters}{r.choice(('-', '-', ''))}{digits}"
         return r.choice(
             [digits, digits, digits, f"{letters}-{digits}", f"{letters}{digits}", f"{digits[:2]}-{digits[2:]}", self.made_up()]
         )

@@ -48,22 +48,30 @@ def lookup(
     phrases = Phrases(random, held_out=held_out, spread=spread)
     if random.random() < plain:
         return _pairs(phrases, tokens)
-    asked = max(1, min(10, tokens // 52))
+    asked = max(1, min(20, tokens // 52))
     if held_out:
         asked = min(asked, 4)
     # A question with its answer takes about 28 tokens, the opening about 25.
     facts, texts = facts_of(phrases, tokens - 29 * asked - 35)
     chat = opening(random).user(document(random, phrases, texts))
     # Nothing is asked twice: the second answer would be copied from the first.
-    stated = random.sample(facts, len(facts))
+    stated, gone_on = random.sample(facts, len(facts)), []
     for _ in range(asked):
         kind = random.random()
-        if kind < 0.32 and (absent := absent_fact(phrases, facts)):
+        if kind < 0.27 and (absent := absent_fact(phrases, facts)):
             chat.user(question_for(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
             continue
-        chains = chains_of(facts) if spread > 0.5 and kind > 0.9 else []
+        chains = [chain for chain in chains_of(facts) if chain not in gone_on] if spread > 0.5 and kind > 0.8 else []
+        # A fact that another goes on from: whether the answer does so, too, is for the question to say.
+        starts = [first for first, _ in chains if first in stated]
+        if starts and kind > 0.9:
+            fact = random.choice(starts)
+            stated.remove(fact)
+            chat.user(question_for(random, fact, paraphrase)).reply(say(fact.value), "paraphrase" if paraphrase else "lookup")
+            continue
         if chains:
-            first, second = random.choice(chains)
+            first, second = chain = random.choice(chains)
+            gone_on.append(chain)
             chat.user(question_for(random, second, paraphrase, key=f"the {first.key} of {first.of}"))
             chat.reply(say(f"{first.value}: {second.value}"), "two hops")
             continue

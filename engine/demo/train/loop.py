@@ -32,7 +32,7 @@ SAVE_EVERY_S = 120.0
 LONG_TOKENS = 1024
 
 LABEL_WEIGHT = 0.3
-"""Weight of the labels at slots beside the answers."""
+"""Weight of the labels beside the answers."""
 
 
 def new_model(*, rows: Iterable[int] = ()) -> DemoModel:
@@ -43,18 +43,16 @@ def new_model(*, rows: Iterable[int] = ()) -> DemoModel:
 
 
 def loss_of(model: DemoModel, batch: Batch) -> torch.Tensor:
-    """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels at slots.
+    """Weighted cross-entropy of the targets over the batch's candidates, and a little of the labels over their own words.
 
     Labels are read from what the last layer is given: its far-reaching attention finds by them, and reads them.
     """
     given, stream = (x.flatten(0, 1) for x in model.streams(model.embed(batch.ids, batch.media)))
-    # One product for both: the candidates' head rows are looked up once.
-    wanted = torch.cat([stream[batch.at], given[batch.label_at]])
-    logits = model.logits(wanted, batch.candidates).float() + batch.offset
-    count = len(batch.at)
-    loss = (F.cross_entropy(logits[:count], batch.target, reduction="none") * batch.weight).sum()
+    logits = model.logits(stream[batch.at], batch.candidates).float() + batch.offset
+    loss = (F.cross_entropy(logits, batch.target, reduction="none") * batch.weight).sum()
     if len(batch.label_at):
-        loss = loss + LABEL_WEIGHT * F.cross_entropy(logits[count:], batch.label)
+        told = model.logits(given[batch.label_at], batch.label_words).float()
+        loss = loss + LABEL_WEIGHT * F.cross_entropy(told, batch.label)
     return loss
 
 
@@ -77,7 +75,7 @@ def batch_of(model: DemoModel, stage: Stage, random: Random, at: float = 1.0) ->
     size = random.choices(list(stage.sizes), list(stage.sizes.values()))[0]
     spread, plain = (a + (b - a) * at for a, b in (stage.spread, stage.plain))
     easy = {"lookup": {"spread": spread, "plain": plain}}
-    mix = stage.long if stage.long and size >= LONG_TOKENS else stage.mix
+    mix = stage.at_size.get(size) or (stage.long if stage.long and size >= LONG_TOKENS else stage.mix)
     names = random.choices(list(mix), list(mix.values()), k=max(1, stage.step_tokens // size))
     chats = [fit(lambda n=n: SKILLS[n](random, size, **easy.get(n, {})), size) for n in names]
     return collate(chats, size, model.trained, random), size

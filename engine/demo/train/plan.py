@@ -15,6 +15,8 @@ class Stage:
         Share of steps by sequence length in tokens.
     mix, long : dict
         Share of sequences by skill, see :mod:`engine.demo.train.skills`; of those of 1,024 tokens and more, if they differ.
+    at_size : dict
+        The same for single lengths, before both.
     spread : pair
         Share of the word pools in use.
     plain : pair
@@ -29,6 +31,7 @@ class Stage:
     sizes: dict[int, float]
     mix: dict[str, float] = field(default_factory=lambda: {"lookup": 1.0})
     long: dict[str, float] = field(default_factory=dict)
+    at_size: dict[int, dict[str, float]] = field(default_factory=dict)
     spread: tuple[float, float] = (1.0, 1.0)
     plain: tuple[float, float] = (0.1, 0.1)
     step_tokens: int = 4096
@@ -41,6 +44,13 @@ ALL = {
 }  # fmt: skip
 TEXT = {"lookup": 0.75, "reading": 0.15, "grids": 0.06, "digits": 0.04}
 """What fills long sequences; the rest would leave most of one empty."""
+NEAR = {
+    128: {"grids": 0.48, "digits": 0.24, "dtmf": 0.1, "lookup": 0.18},
+    256: {"lookup": 0.18, "reading": 0.03, "grids": 0.2, "digits": 0.05, "bars": 0.02, "dtmf": 0.05, "tones": 0.02, "spoken": 0.07,
+          "together": 0.18, "talk": 0.03, "tools": 0.17},
+    512: {"lookup": 0.68, "reading": 0.04, "grids": 0.08, "digits": 0.04, "bars": 0.02, "dtmf": 0.03, "tools": 0.11},
+}  # fmt: skip
+"""Mixtures that leave little of a sequence empty; images and their questions in short ones, where one window holds both."""
 
 
 PLAN: tuple[Stage, ...] = (
@@ -52,6 +62,11 @@ PLAN: tuple[Stage, ...] = (
           mix={"lookup": 0.45, "grids": 0.22, "dtmf": 0.09, "digits": 0.1, "tones": 0.02, "bars": 0.03, "spoken": 0.09}),
     Stage(name="all", tokens=7_000_000, rate=(1.8e-3, 1.3e-3), sizes={256: 0.42, 512: 0.32, 1024: 0.18, 2048: 0.08},
           mix=ALL, long=TEXT),
-    Stage(name="settle", tokens=4_400_000, rate=(1.3e-3, 3e-5), sizes={256: 0.4, 512: 0.28, 1024: 0.2, 2048: 0.1, 4096: 0.01},
+    Stage(name="settle", tokens=4_235_000, rate=(1.3e-3, 3e-5), sizes={256: 0.4, 512: 0.28, 1024: 0.2, 2048: 0.1, 4096: 0.01},
           mix=ALL, long=TEXT),
+    # More ways to ask, tools of any kind, and questions near their image: where the first evaluation fell short.
+    Stage(name="widen", tokens=4_000_000, rate=(8e-4, 7e-4), sizes={128: 0.24, 256: 0.4, 512: 0.22, 1024: 0.1, 2048: 0.04},
+          long=TEXT, at_size=NEAR, step_tokens=2048),
+    Stage(name="sharpen", tokens=2_000_000, rate=(7e-4, 2e-5), long=TEXT,
+          sizes={128: 0.22, 256: 0.38, 512: 0.23, 1024: 0.1, 2048: 0.06, 4096: 0.01}, at_size=NEAR, step_tokens=2048),
 )  # fmt: skip

@@ -121,6 +121,9 @@ def test_other_engines_may_put_it_their_way():
     assert not loosely(digits, reply(f"The keys are {value}0."))
     at = next(row for row in ROWS if row.name == "what is at").make(1).wanted
     assert loosely(at, reply(f"There is {at.text[6:].lower()}"))
+    same = replace(at, text="Spoken: 12. Shown: 13. No.", value="No")
+    assert loosely(same, reply("No, they differ."))
+    assert not loosely(same, reply("Yes."))
     assert not loosely(at, reply("There is something else."))
 
 
@@ -186,6 +189,22 @@ def test_a_run_of_another_kind_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EvalRunError, match="cannot be used"):
         RunFolder.open(tmp_path / "file", SETTINGS)
+
+
+def test_answers_of_another_revision_are_neither_resumed_nor_reported(tmp_path: Path):
+    """Even where the settings beside them were changed to agree."""
+    row = next(row for row in ROWS if row.name == "touch tones")
+    folder = RunFolder.open(tmp_path, SETTINGS)
+    folder.add(recorded(row.name, 0, row.make(0), perfect(row.make(0)), exact=True))
+    assert RunFolder.open(tmp_path, SETTINGS).records[row.name, 0].revision == "r"
+    with pytest.raises(EvalRunError, match="engine is of s"):
+        tables.report([row], 1, folder, engine={"model": "m", "revision": "s"}, skipped={})
+    newer = SETTINGS | {"revision": "s"}
+    with pytest.raises(EvalRunError, match="'r', not 's'"):
+        RunFolder.open(tmp_path, newer)
+    (tmp_path / "run.json").write_text(json.dumps(newer))
+    with pytest.raises(EvalRunError, match="answer of revision r"):
+        RunFolder.open(tmp_path, newer)
 
 
 def test_an_engine_that_refuses_ends_the_run_with_its_reason(tmp_path: Path):
@@ -257,7 +276,7 @@ def test_the_needles_figure_and_page(tmp_path: Path):
     found = needle.rows([300, 600], [0, 100], 0, None)
     for row in found[:3]:
         folder.add(recorded(row.name, 0, row.make(0), perfect(row.make(0)), exact=False))
-    report = tables.report(found, None, folder, engine={"model": "m", "revision": None}, skipped={})
+    report = tables.report(found, None, folder, engine={"model": "m", "revision": "r"}, skipped={})
     assert "| 300 | 1 of 1 | 1 of 1 |" in needle.page(report)
     assert "95.68 %" in needle.page(report)
     assert needle.figure(report, tmp_path / "n.png").stat().st_size > 5_000

@@ -99,7 +99,8 @@ def scene(random: Random, *, held_out: bool, level: float, room: int, large: boo
     """
     rows, columns, cell_px = _size(random, level, room, large)
     grid = layout(random, held_out, rows, columns)
-    return Scene((picture(grid, random, cell_px),), kinds(grid), questions=6)
+    # Few questions of one image: the layers that slide see it only as far as their window reaches.
+    return Scene((picture(grid, random, cell_px),), kinds(grid), questions=4)
 
 
 def picture(grid: Grid, random: Random, cell_px: int = CELL_PX) -> Picture:
@@ -114,7 +115,7 @@ def _size(random: Random, level: float, room: int, large: bool | None) -> tuple[
         rows, columns = random.randint(1, most), random.randint(1, most)
         if random.random() < 0.25:
             rows = columns = min(3, most)
-        wants = random.random() < 0.2 if large is None else large
+        wants = random.random() < 0.1 if large is None else large
         cell = random.choice(LARGER_PX) if wants else CELL_PX
         if max(rows, columns) * cell <= LARGEST_PX and DEFAULT_IMAGE_RULE.grid(columns * cell, rows * cell).tokens <= room:
             return rows, columns, cell
@@ -165,8 +166,8 @@ def kinds(grid: Grid) -> tuple[tuple[float, str, Ask], ...]:
         return Text(COUNT.ask(random, paraphrase, shapes=named)), answer
 
     return (
-        (0.35, "what is at", what_at),
-        *(((0.25, "where", where),) if once else ()),
-        *(((0.2, "colour", attribute),) if single else ()),
-        (0.2, "count", count),
+        (0.25, "what is at", what_at),
+        *(((0.27, "where", where),) if once else ()),
+        *(((0.13, "colour", attribute),) if single else ()),
+        (0.35, "count", count),
     )

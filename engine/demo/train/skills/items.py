@@ -65,6 +65,8 @@ class Answer:
         Thinking message before it, at the efforts that ask for one; by default the question again, word for word.
     call : (name, arguments) or None
         A tool call instead of text.
+    value : str
+        What must be said in any other words; by default the text without its frame.
     """
 
     skill: str
@@ -72,6 +74,7 @@ class Answer:
     spelled: bool = False
     thinking: str = ""
     call: tuple[str, Mapping[str, Any]] | None = None
+    value: str = ""
 
 
 Step = Text | Picture | Sound | Result | Answer

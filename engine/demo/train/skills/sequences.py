@@ -29,6 +29,9 @@ THINKING = ("0.9", "0.9", "0.9", "0.7", "0.5", "0.99")
 
 THINKING_SHARE = 0.25
 
+NEAR_TOKENS = 120
+"""So far back the layers that slide see, near enough."""
+
 
 def sequence(maker: Maker, random: Random, tokens: int, *, held_out: bool, paraphrase: bool, level: float) -> Chat:
     """A training sequence of at most `tokens` ids: scenes with as many questions as fit.
@@ -52,6 +55,8 @@ def sequence(maker: Maker, random: Random, tokens: int, *, held_out: bool, parap
                 raise ValueError(f"no question of this skill fits into {tokens} tokens: give it more")
             append(chat, added)
             append(chat, question)
+            if scene.steps and all(isinstance(step, (Picture, Sound)) for step in scene.steps):
+                _tell_early(chat, chat.media[-len(scene.steps)][0])
             added, answered = Chat(), answered + 1
         if first.alone or tokens - len(chat.ids) < 60:
             return chat
@@ -61,6 +66,17 @@ def sequence(maker: Maker, random: Random, tokens: int, *, held_out: bool, parap
             return chat
         if scene.alone:
             return chat
+
+
+def _tell_early(chat: Chat, seen_from: int) -> None:
+    """Let the stream below the last layer tell the last answer, too, where the layers that slide see all that it rests on.
+
+    Counting and comparing take more than the one look back of the last layer. The frame ("It is", the full stop) is left out.
+    """
+    answer = chat.answers[-1]
+    if answer.start - seen_from <= NEAR_TOKENS:
+        first, last = answer.payload
+        chat.labels += [(place - 1, chat.ids[place]) for place in range(first + 2, last - 1)]
 
 
 def _questions(scene: Scene, random: Random, paraphrase: bool) -> Iterator[tuple[Step, ...]]:

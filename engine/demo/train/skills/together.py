@@ -38,7 +38,9 @@ def same_number(random: Random, *, held_out: bool, level: float, room: int) -> S
     random.shuffle(steps)
 
     def ask(random: Random, paraphrase: bool) -> tuple[Step, ...]:
-        answer = Answer("together", "Yes." if said == seen else "No.", spelled=True, thinking=f"Spoken: {said}. Shown: {seen}.")
+        same = "Yes" if said == seen else "No"
+        # Both numbers first: what is compared is then text, one digit beside the other.
+        answer = Answer("together", f"Spoken: {said}. Shown: {seen}. {same}.", spelled=True, value=same)
         return Text(SAME.ask(random, paraphrase)), answer
 
     def read(random: Random, paraphrase: bool) -> tuple[Step, ...]:
@@ -88,8 +90,9 @@ def which_document(random: Random, *, held_out: bool, level: float, room: int) -
     steps = [picture, *documents] if random.random() < 0.3 else [*documents, picture]
 
     def ask(random: Random, paraphrase: bool) -> tuple[Step, ...]:
-        answer = it_is(f"{names[wanted]}.txt", "together", thinking=f"The colour is {colours[wanted]}.")
-        return Text(NAMES_COLOUR.ask(random, paraphrase)), answer
+        name, colour = f"{names[wanted]}.txt", colours[wanted]
+        # The colour first: what is looked up is then text, and not a patch.
+        return Text(NAMES_COLOUR.ask(random, paraphrase)), Answer("together", f"It is {colour}: {name}.", value=name)
 
     def which(random: Random, paraphrase: bool) -> tuple[Step, ...]:
         return Text(COLOUR.ask(random, paraphrase, shape=shape)), it_is(colours[wanted], "colour")
