@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from .adapters import Adapters
 from .connection import Connection, blocking, blocking_iterator
-from .errors import BadRequest, ContextUnknown, EngineUnreachable, RequestFailed
+from .errors import BadRequest, ContextUnknown, EngineUnreachable, FeatureUnsupported, RequestFailed
 from .looking import Looking, Renderable
 from .plain import PlainServer
 from .protocol import (
@@ -129,6 +129,27 @@ class Engine(Looking):
         if self._plain is not None:
             return blocking(self._plain.status())
         return blocking(self._connection.request("GET", "/workbench/status", timeout_s=30)).json()
+
+    def openai(self, **options: Any) -> Any:
+        """The OpenAI client on this engine's ``/v1``, token included: vLLM's own API, without this project's guarantees.
+
+        Parameters
+        ----------
+        **options
+            As ``openai.OpenAI`` takes them, for instance ``timeout``.
+
+        Raises
+        ------
+        FeatureUnsupported
+            The ``openai`` package is not installed here (it comes with vLLM).
+        """
+        try:
+            from openai import OpenAI
+        except ImportError:
+            raise FeatureUnsupported(
+                f"the openai package is not installed here: pip install openai, or use any client on {self.url}/v1 with the token"
+            ) from None
+        return OpenAI(base_url=f"{self.url}/v1", api_key=self._connection.token or "none", **options)
 
     def stop(self) -> None:
         """End the engine, for everyone who uses it; returns when it is gone. Does nothing when it is gone already.

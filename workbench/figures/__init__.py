@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import io
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["drawable", "png", "svg"]
+    from .sheets import Shown
+
+__all__ = ["drawable", "png", "sheet", "svg"]
+
+
+def sheet(
+    title: str, *, rows: int = 1, columns: int = 1, width_in: float = 9.0, height_in: float = 3.2, **options: Any
+) -> tuple[Shown, list[Any]]:
+    """An empty figure in the project's style, which a notebook shows when it ends a cell, and its axes in reading order.
+
+    Parameters
+    ----------
+    title : str
+        Above the figure, and its text alternative.
+    **options
+        As ``Figure.subplots`` takes them: ``sharey``, ``width_ratios``, …
+    """
+    from .axes import INK, quiet
+    from .sheets import blank
+
+    figure = blank((width_in, height_in), title)
+    figure.suptitle(drawable(title), fontsize=10, color=INK, x=0.01, ha="left")
+    axes = list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
+    for axis in axes:
+        quiet(axis)
+    return figure, axes
 
 
 def png(figure: Figure, *, dpi: int = 144) -> bytes:

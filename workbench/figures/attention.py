@@ -10,10 +10,12 @@ from ..palettes import OKABE_ITO
 from .axes import MUTED, bar, figure_of, layer_ticks, quiet, title
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..results import Result
 
+STROKES = (("blue", "-"), ("vermilion", "--"), ("green", "-."), ("black", ":"))
 GROUPS = 7
 """Groups with a colour of their own; the smaller ones are summed as "others"."""
 
@@ -76,9 +78,19 @@ def distance_profiles(result: Result, *, layer: int | None = None, width_in: flo
             continue
         values = data[name].sel(l=layers[index]).values
         reach = int((~np.isnan(values[0])).sum())
-        place.plot(np.arange(reach), values[:, :reach].T, linewidth=0.9)
+        _curves(place, values[:, :reach], "head" if name == "profile" else "")
         place.axhline(0, color=MUTED, linewidth=0.5)
         place.set_xlabel("Distance, tokens", color=MUTED, fontsize=8)
         title(place, f"Layer {layers[index]}: {'heads' if name == 'profile' else 'bank'}")
         quiet(place)
     return figure
+
+
+def _curves(place: Axes, values: np.ndarray, noun: str) -> None:
+    """Curves over distance; a few with a name are told apart by colour and stroke, and named."""
+    if not noun or len(values) > len(STROKES):
+        place.plot(values.T, linewidth=0.9)
+        return
+    for index, (curve, (colour, stroke)) in enumerate(zip(values, STROKES, strict=False)):
+        place.plot(curve, linewidth=1.1, color=OKABE_ITO[colour], linestyle=stroke, label=f"{noun} {index}")
+    place.legend(frameon=False, fontsize=7, labelcolor=MUTED)

@@ -8,19 +8,19 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from ..results import Result
+    from .sheets import Shown
 
 INK, MUTED = "#1f2328", "#57606a"
 
 
-def figure_of(result: Result, rows_of_axes: int, columns: int, *, rows: int, width_in: float) -> tuple[Figure, Any]:
+def figure_of(result: Result, rows_of_axes: int, columns: int, *, rows: int, width_in: float) -> tuple[Shown, Any]:
     """A figure with the result's title and notes, and its axes (row, column); its height follows from `rows` of data."""
-    from matplotlib.figure import Figure
+    from .sheets import blank
 
     height = min(6.0, max(1.6, rows * 0.22)) * rows_of_axes + 1.0 + 0.18 * len(result.notes)
-    figure = Figure(figsize=(width_in, height), layout="constrained", facecolor="white")
+    figure = blank((width_in, height), result.title)
     figure.suptitle(result.title, fontsize=10, color=INK, x=0.01, ha="left")
     axes = figure.subplots(rows_of_axes, columns, squeeze=False)
     if result.notes:

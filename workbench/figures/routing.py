@@ -43,12 +43,12 @@ def routing_map(capture: Capture, *, metric: Metric = "sink", width_in: float = 
     SelectionError
         The capture has no routing.
     """
-    from matplotlib.figure import Figure
+    from .sheets import blank
 
     windows = RoutingWindows.of(capture)
     rows = len(windows.layers)
     heat_in, strip_in = _row_in(rows, 3.0), _row_in(rows, 2.2)
-    figure = Figure(figsize=(width_in, heat_in + strip_in + 1.9), layout="constrained", facecolor="white")
+    figure = blank((width_in, heat_in + strip_in + 1.9), f"Expert routing of {windows.tokens:,} tokens")
     top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=[heat_in + 0.8, strip_in + 1.1]))  # pyright: ignore[reportArgumentType, reportCallIssue]
     axes = top.subplots(1, 2, width_ratios=[4, 1], sharey=True)
     _load(axes[0], windows)

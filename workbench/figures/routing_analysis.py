@@ -121,11 +121,11 @@ def group_of(data: Any) -> str | None:
 
 def new(result: Result, panels: int, width_in: float, height_in: float, columns: int = 2) -> tuple[Figure, list[Axes]]:
     """A figure with the result's title, its notes below, and so many panels."""
-    from matplotlib.figure import Figure
+    from .sheets import blank
 
     columns = min(columns, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(width_in, min(height_in, 5.0) * rows + 0.7), layout="constrained", facecolor="white")
+    figure = blank((width_in, min(height_in, 5.0) * rows + 0.7), result.title)
     figure.suptitle(drawable(result.title), x=0.01, ha="left", fontsize=10, color=INK)
     figure.supxlabel("\n".join(result.notes), x=0.01, ha="left", fontsize=6.5, color=MUTED)
     axes = list(np.ravel(figure.subplots(rows, columns, squeeze=False)))

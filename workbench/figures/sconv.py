@@ -1,4 +1,7 @@
-"""Short convolutions on paper: one heat map of layers × taps per site."""
+"""Short convolutions on paper: one heat map of layers × taps per site, with the numbers where there is room for them.
+
+Shares of both signs need a colour scale with two dark ends, which are one in grey print: the numbers tell them apart.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ import numpy as np
 from .axes import MUTED, bar, figure_of, layer_ticks, title
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..results import Result
+
+
+NUMBERED_LAYERS = 24
+"""Beyond so many, numbers would not be readable."""
 
 
 def sconv_taps(result: Result, *, group: str | None = None, width_in: float = 9.0) -> Figure:
@@ -22,11 +30,19 @@ def sconv_taps(result: Result, *, group: str | None = None, width_in: float = 9.
     reach = float(np.nanmax(np.abs(data["share"].values))) or 1.0
     for place, site in zip(axes[0], sites, strict=True):
         image = place.imshow(
-            data["share"].sel(site=site).values, cmap="RdBu_r", vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest"
+            data["share"].sel(site=site).values, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest"
         )
+        if len(layers) <= NUMBERED_LAYERS:
+            _numbers(place, data["share"].sel(site=site).values, reach)
         place.set_xticks(range(len(taps)), [str(tap) for tap in taps])
         place.set_xlabel("Tap", color=MUTED, fontsize=8)
         title(place, site)
         layer_ticks(place, layers, labelled=place is axes[0][0])
     bar(axes[0][-1], image, "share of the term's norm")
     return figure
+
+
+def _numbers(place: Axes, values: np.ndarray, reach: float) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        colour = "white" if abs(value) > 0.7 * reach else "black"
+        place.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
