@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._linking import link
+    from .attention_view.widget import AttentionView
     from .chat.widget import Chat
+    from .composer.widget import Composer
     from .engine_status.widget import EngineStatus
     from .routing_map.widget import RoutingMap
+    from .sconv_view.widget import SconvView
     from .span_table.widget import SpanTable
 
-__all__ = ["Chat", "EngineStatus", "RoutingMap", "SpanTable", "link"]
+__all__ = ["AttentionView", "Chat", "Composer", "EngineStatus", "RoutingMap", "SconvView", "SpanTable", "link"]
 
 _PLACES = {
-    "Chat": ".chat.widget",
-    "EngineStatus": ".engine_status.widget", "RoutingMap": ".routing_map.widget", "SpanTable": ".span_table.widget",
-    "link": "._linking",
+    "AttentionView": ".attention_view.widget", "Chat": ".chat.widget", "Composer": ".composer.widget",
+    "EngineStatus": ".engine_status.widget", "RoutingMap": ".routing_map.widget", "SconvView": ".sconv_view.widget",
+    "SpanTable": ".span_table.widget", "link": "._linking",
 }  # fmt: skip
 
 

@@ -28,6 +28,20 @@ MISSING_COLOUR = "#B4B4B4"
 
 
 @cache
+def diverging_bytes() -> bytes:
+    """256 × RGB from blue over near-white to vermilion, for quantities with a sign; index 127 is zero."""
+    import numpy as np
+
+    ends = [
+        np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
+        for colour in (OKABE_ITO["blue"], "#F4F4F4", OKABE_ITO["vermilion"])
+    ]
+    share = np.linspace(-1, 1, 255)[:, None]
+    table = np.where(share < 0, ends[1] + (ends[0] - ends[1]) * -share, ends[1] + (ends[2] - ends[1]) * share)
+    return np.round(np.concatenate([table, table[-1:]])).astype(np.uint8).tobytes()
+
+
+@cache
 def cividis_bytes() -> bytes:
     """256 × RGB, 8 bit: 768 bytes."""
     import matplotlib

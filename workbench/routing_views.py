@@ -60,8 +60,8 @@ def traits(capture: Capture) -> dict[str, Any]:
         "share": share,
         "chosen": chosen,
         "sink": sink,
-        "entropy": _quantise(strips["entropy"], windows.limits["entropy"]),
-        "sink_mass": _quantise(strips["sink"], windows.limits["sink"]),
+        "entropy": quantise(strips["entropy"], windows.limits["entropy"]),
+        "sink_mass": quantise(strips["sink"], windows.limits["sink"]),
         "palette": palettes.cividis_bytes(),
         "metric": "sink",
         "stat": "mean",
@@ -153,7 +153,7 @@ def _strip(
     result = {"metric": metric, "stat": stat, "start": strip.start, "width": strip.width_tokens, "buckets": count, "rows": rows}
     if strip.width_tokens == 1 and count <= TEXT_TOKENS:
         result["texts"] = [_text(capture, t) for t in range(strip.start, strip.start + count)]
-    return result, [_quantise(strip, windows.limits[metric])]
+    return result, [quantise(strip, windows.limits[metric])]
 
 
 def _range(capture: Capture, *, start: int, stop: int) -> tuple[dict[str, Any], list[bytes]]:
@@ -188,7 +188,7 @@ def _meta(capture: Capture, windows: RoutingWindows, overview: Strip) -> dict[st
         "sinks": windows.sinks,
         "limits": {name: list(pair) for name, pair in windows.limits.items()},
         "overview": {"start": overview.start, "width": overview.width_tokens, "buckets": overview.values.shape[1]},
-        "spans": [_span(span) for span in capture.spans],
+        "spans": [span_json(span) for span in capture.spans],
         "parts": _parts(capture, windows),
         "modalities": palettes.MODALITY_COLOURS,
         "missing": palettes.MISSING_COLOUR,
@@ -197,7 +197,8 @@ def _meta(capture: Capture, windows: RoutingWindows, overview: Strip) -> dict[st
     }
 
 
-def _span(span: Span) -> dict[str, Any]:
+def span_json(span: Span) -> dict[str, Any]:
+    """A span as views draw it: range, label, modality, part and its place in the source."""
     values: dict[str, Any] = {
         "start": span.start, "stop": span.stop, "label": span.label, "modality": span.modality, "part": span.part,
     }  # fmt: skip
@@ -255,7 +256,8 @@ def _excerpt(capture: Capture, start: int, stop: int) -> str:
     return "" if text == "…" else text
 
 
-def _quantise(strip: Strip, limits: tuple[float, float]) -> bytes:
+def quantise(strip: Strip, limits: tuple[float, float]) -> bytes:
+    """Values of a strip as uint8 (l,b): 0 to 254 span `limits`, 255 where nothing was written."""
     low, high = limits
     with np.errstate(invalid="ignore"):
         scaled = np.clip((strip.values - low) / max(high - low, 1e-12), 0, 1) * (MISSING - 1)

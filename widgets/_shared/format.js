@@ -61,3 +61,19 @@ export function place(span, t) {
 export function visible(text) {
   return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 }
+
+/** A number with its sign. @param {number | null | undefined} value */
+export function signed(value) {
+  return value == null || Number.isNaN(value) ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+}
+
+/**
+ * What losing so many nats means, in words.
+ * @param {number} drop @returns {string}
+ */
+export function dropWords(drop) {
+  const times = Math.exp(Math.abs(drop));
+  if (Math.abs(drop) < 0.005) return "no effect";
+  const size = times >= 1000 ? `10^${(Math.abs(drop) / Math.LN10).toFixed(1)}` : times.toFixed(times < 10 ? 2 : 0);
+  return `answer ${size} times ${drop > 0 ? "less" : "more"} likely`;
+}

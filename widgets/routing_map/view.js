@@ -11,7 +11,7 @@ import { createLegend } from "../_shared/legend.js";
 import { createRpc, Superseded } from "../_shared/rpc.js";
 import { hideTwin } from "../_shared/twin.js";
 import { createHeat } from "./heat.js";
-import { createStrip } from "./strip.js";
+import { createStrip } from "../_shared/strip.js";
 import { createTables } from "./table.js";
 
 const METRIC_WORDS = { entropy: "Entropy", sink: "Sink share", expert: "Share of the chosen expert" };

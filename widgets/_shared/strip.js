@@ -1,11 +1,12 @@
-// All tokens from left to right, one row per layer, at any zoom: what a bucket of tokens holds, which part it belongs to.
+// All tokens from left to right, one row per layer (or lane), at any zoom: what a bucket of tokens holds, which part it belongs to.
 //
+// What a row is, `meta` says: `layers` are the rows' labels, `row_word` what one is called, `row_px` its height if it is a fixed one.
 // Pictures are placed by token, so a strip that was fetched for another window is drawn stretched until the right one arrives.
 
-import { fit, frame, paint, rgb, theme } from "../_shared/canvas.js";
-import { element } from "../_shared/dom.js";
-import { count } from "../_shared/format.js";
-import { bindKeys } from "../_shared/keys.js";
+import { fit, frame, paint, rgb, theme } from "./canvas.js";
+import { element } from "./dom.js";
+import { count } from "./format.js";
+import { bindKeys } from "./keys.js";
 import { bandsOf, niceStep } from "./bands.js";
 
 const LEFT = 52;
@@ -23,7 +24,7 @@ const TOP = LABELS + BAND + 4;
 export function createStrip({ meta, palette, signal, onHover, onSelect, onWindow }) {
   const canvas = element("canvas", {
     class: "ink-canvas", tabindex: "0", role: "application", "aria-roledescription": "token strip",
-    "aria-label": `${count(meta.tokens)} tokens. Left and right move, up and down change the layer, Shift extends, Enter selects, ` +
+    "aria-label": `${count(meta.tokens)} tokens. Left and right move, up and down change the ${meta.row_word ?? "layer"}, Shift extends, Enter selects, ` +
       "plus and minus zoom, zero shows all, Escape lets go.",
   });
   const bands = bandsOf(meta.spans);
@@ -40,7 +41,7 @@ export function createStrip({ meta, palette, signal, onHover, onSelect, onWindow
 
   const plot = () => Math.max(1, width - LEFT - RIGHT);
   const rowsShown = () => (layers.length ? layers[layers.length - 1].rows : meta.layers.length);
-  const rowHeight = () => (rowsShown() === 1 ? 40 : Math.max(3, Math.min(18, Math.floor(180 / meta.layers.length))));
+  const rowHeight = () => meta.row_px ?? (rowsShown() === 1 ? 40 : Math.max(3, Math.min(18, Math.floor(180 / meta.layers.length))));
   const bottom = () => TOP + rowsShown() * rowHeight();
   const x = (/** @type {number} */ t) => LEFT + ((t - view[0]) / (view[1] - view[0])) * plot();
   const tokenAt = (/** @type {number} */ px) =>
