@@ -10,7 +10,7 @@ likewise or by -1 for the mean over heads. Requests as in :mod:`workbench.view_r
     tokens   query, layer, head, start, stop             texts, exact; float32 (t): weight of each key
     media    index                                       kind, rows, cols or seconds; PNG, or float32 (2,n): lowest and highest sample
     profile  query, layer                                reach, inside; float32 bank (r,d), float32 profile (h,d) where recorded
-    mask     start, stop                                 as `effects`: starts to measure what the reply loses without these tokens
+    mask     ranges                                      as `effects`: starts to measure what the reply loses without these tokens
     effects  –                                           running, prefill, found (see :mod:`workbench.effects`)
     stop     –                                           stopped
 
@@ -19,6 +19,7 @@ Every answer stays under 1 MB. This module knows no widget library and no HTTP.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -249,9 +250,18 @@ def _profile(subject: AttentionSubject, *, query: int, layer: int) -> tuple[dict
     return {"reach": reach, "profiles": len(bank), "heads": len(windows.heads)}, buffers
 
 
-def _mask(subject: AttentionSubject, *, start: int, stop: int) -> dict[str, Any]:
-    start, stop = subject.windows.range(start, stop)
-    subject.effects.start(f"{start}-{stop}", (MaskSpan(start=start, stop=stop, sconv=True),))
+def mask(subject: AttentionSubject, ranges: Sequence[Sequence[int]]) -> str:
+    """Begin to measure what the reply loses without these tokens; the key under which the effect is found."""
+    if not ranges:
+        raise SelectionError("there is nothing to mask: choose some tokens")
+    found = [subject.windows.range(*pair) for pair in ranges]
+    key = ",".join(f"{start}-{stop}" for start, stop in found)
+    subject.effects.start(key, [MaskSpan(start=start, stop=stop, sconv=True) for start, stop in found])
+    return key
+
+
+def _mask(subject: AttentionSubject, *, ranges: list[list[int]]) -> dict[str, Any]:
+    mask(subject, ranges)
     return subject.effects.state()
 
 

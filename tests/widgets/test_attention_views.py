@@ -119,7 +119,7 @@ def test_tokens_media_and_profiles_are_those_of_the_row():
         ("row", {"query": 0, "layer": 5, "head": 0, "start": 5, "stop": 5, "buckets": 4}, "no keys 5 to 5"),
         ("row", {"query": 0, "layer": 5, "head": 0, "start": 0, "stop": 9, "buckets": 99_999}, "99999 buckets"),
         ("media", {"index": 7}, "no picture or recording 7"),
-        ("mask", {"start": 0, "stop": 5}, "engine= and reply="),
+        ("mask", {"ranges": [[0, 5]]}, "engine= and reply="),
     ],
 )
 def test_what_cannot_be_answered_says_why(verb, args, words):

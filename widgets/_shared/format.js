@@ -64,7 +64,9 @@ export function visible(text) {
 
 /** A number with its sign. @param {number | null | undefined} value */
 export function signed(value) {
-  return value == null || Number.isNaN(value) ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+  if (value == null || Number.isNaN(value)) return "–";
+  const size = Math.abs(value).toFixed(2);
+  return size === "0.00" ? size : `${value < 0 ? "−" : "+"}${size}`;
 }
 
 /**
@@ -74,6 +76,7 @@ export function signed(value) {
 export function dropWords(drop) {
   const times = Math.exp(Math.abs(drop));
   if (Math.abs(drop) < 0.005) return "no effect";
-  const size = times >= 1000 ? `10^${(Math.abs(drop) / Math.LN10).toFixed(1)}` : times.toFixed(times < 10 ? 2 : 0);
+  if (times >= 1e6) return `answer more than a million times ${drop > 0 ? "less" : "more"} likely`;
+  const size = times >= 1000 ? count(Number(times.toPrecision(2))) : times.toFixed(times < 10 ? 2 : 0);
   return `answer ${size} times ${drop > 0 ? "less" : "more"} likely`;
 }

@@ -18,7 +18,7 @@ export function createMatrix({ rows, cols, title, label, palette, missing, stron
     class: "ink-canvas", tabindex: "0", role: "application", "aria-roledescription": "heat map",
     "aria-label": `${label}. Arrow keys move, Enter chooses, Escape lets go.`,
   });
-  let values = new Float32Array(rows.length * cols.length);
+  /** @type {Float32Array} */ let values = new Float32Array(rows.length * cols.length);
   let [low, high] = [0, 1];
   /** @type {HTMLCanvasElement | undefined} */ let picture;
   /** @type {number[] | null} */ let chosen = null;
@@ -35,6 +35,7 @@ export function createMatrix({ rows, cols, title, label, palette, missing, stron
     const colour = theme(canvas);
     context.font = `11px ${colour.font}`;
     context.textBaseline = "middle";
+    context.textAlign = "left";
     context.fillStyle = colour.muted;
     context.fillText(title, LEFT, 9);
     context.textAlign = "center";

@@ -5,6 +5,8 @@ import { element } from "../_shared/dom.js";
 import { percent, visible } from "../_shared/format.js";
 import { opacity } from "./lanes.js";
 
+const share = (/** @type {number} */ value, /** @type {number} */ top) => (top > 0 ? value / top : 0);
+
 const HEAT = [213, 94, 0]; // vermilion of the project's palette
 
 /** @param {{signal: AbortSignal, onHover: (words: string | null) => void, onSelect: (range: number[]) => void}} options */
@@ -60,7 +62,7 @@ export function createMedia({ signal, onHover, onSelect }) {
       context.fillRect(0, 0, wide, tall);
     }
     for (let at = 0; at < weights.length; at += 1) {
-      context.fillStyle = `rgb(${HEAT.join(" ")} / ${opacity(weights[at], top) * 0.85})`;
+      context.fillStyle = `rgb(${HEAT.join(" ")} / ${share(weights[at], top) * 0.85})`;
       const [row, col] = [Math.floor(at / cols), at % cols];
       context.fillRect((col * wide) / cols, (row * tall) / rows, wide / cols + 0.5, tall / rows + 0.5);
     }
@@ -77,7 +79,7 @@ export function createMedia({ signal, onHover, onSelect }) {
     const context = fit(canvas, width, tall);
     const colour = theme(canvas);
     for (let at = 0; at < weights.length; at += 1) {
-      context.fillStyle = `rgb(${HEAT.join(" ")} / ${opacity(weights[at], top) * 0.75})`;
+      context.fillStyle = `rgb(${HEAT.join(" ")} / ${share(weights[at], top) * 0.75})`;
       context.fillRect((at * width) / weights.length, 0, width / weights.length + 0.5, tall - 18);
     }
     context.fillStyle = colour.ink;
@@ -113,8 +115,8 @@ export function createMedia({ signal, onHover, onSelect }) {
       el.hidden = !given;
       if (!given) return;
       title.textContent = given.label;
-      note.textContent = given.note ?? "";
-      note.hidden = !given.note;
+      const scale = given.kind === "text" ? "" : `Colour: weight of one ${given.kind === "audio" ? "50 ms" : "patch"}, from 0 to ${percent(Math.max(...given.weights, 0))}. `;
+      note.textContent = scale + (given.note ?? "");
       canvas.setAttribute("aria-label", `${given.label}: attention weight on each ${given.kind === "audio" ? "50 ms" : "patch"}`);
       draw();
     },

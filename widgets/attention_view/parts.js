@@ -4,10 +4,10 @@ import { button, element } from "../_shared/dom.js";
 import { count, dropWords, percent, signed } from "../_shared/format.js";
 
 /**
- * @param {{meta: any, signal: AbortSignal, onChoose: (row: any) => void, onMask: (range: number[]) => void, onStop: () => void}} options
+ * @param {{meta: any, signal: AbortSignal, onChoose: (row: any) => void, onMask: (ranges: number[][]) => void, onStop: () => void}} options
  */
 export function createParts({ meta, signal, onChoose, onMask, onStop }) {
-  const heads = ["Part", "Weight", "Content", "Bias", "Tokens", "Without it"];
+  const heads = ["Part", "Weight", "Content", "Bias", "Tokens", ...(meta.causes ? [] : ["Without it"])];
   const body = element("tbody");
   const el = element("div", { class: "ink-parts" }, [element("table", {}, [
     element("caption", { text: "Share by part" }),
@@ -17,11 +17,10 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
   /** @type {any} */ let effects = { running: null, prefill: null, found: [] };
   let chosen = "";
   let token = -1; // of the reply, or -1
-  const keyOf = (/** @type {any} */ row) => String(row.ranges[0]?.join("-"));
+  const keyOf = (/** @type {any} */ row) => row.ranges.map((/** @type {number[]} */ range) => range.join("-")).join(",");
 
   function cause(/** @type {any} */ row) {
     const key = keyOf(row);
-    if (row.ranges.length !== 1) return element("span", { class: "ink-facts", text: "in several places" });
     const found = effects.found.find((/** @type {any} */ item) => item.key === key);
     if (effects.running === key) {
       const part = effects.prefill ? ` ${percent(effects.prefill[0] / Math.max(1, effects.prefill[1]))} read` : "…";
@@ -34,8 +33,8 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
         element("b", { text: `${signed(-found.drop)} nat` }), element("span", { class: "ink-facts", text: ` ${dropWords(found.drop)}${one}` }),
       ]);
     }
-    if (meta.causes || row.modality === "framing") return element("span", { class: "ink-facts", text: meta.causes ? "no engine" : "–" });
-    const made = button("Mask", `Mask ${row.label} and judge the answer again`, () => onMask(row.ranges[0]), signal);
+    if (row.modality === "framing") return "–"; // a model without framing is another model
+    const made = button("Mask", `Mask ${row.label} and judge the answer again`, () => onMask(row.ranges), signal);
     made.disabled = Boolean(effects.running);
     return made;
   }
@@ -43,7 +42,7 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
   function draw() {
     const top = Math.max(...rows.map((row) => row.weight), 1e-9);
     body.replaceChildren(...rows.map((row) => {
-      const name = element("button", { type: "button", class: "ink-name", "aria-pressed": String(keyOf(row) === chosen) }, [
+      const name = element("button", { type: "button", class: "ink-name", "aria-pressed": String(row.ranges.some((/** @type {number[]} */ range) => range.join("-") === chosen)) }, [
         element("i", { style: `background:${meta.modalities[row.modality]}`, "aria-hidden": "true" }), row.label,
       ]);
       name.addEventListener("click", () => onChoose(row), { signal });
@@ -54,7 +53,7 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
           element("span", { text: percent(row.weight) }),
         ]),
         element("td", { class: "ink-number", text: signed(row.content) }), element("td", { class: "ink-number", text: signed(row.bias) }),
-        element("td", { class: "ink-number", text: count(row.tokens) }), element("td", {}, [cause(row)]),
+        element("td", { class: "ink-number", text: count(row.tokens) }), ...(meta.causes ? [] : [element("td", {}, [cause(row)])]),
       ]);
     }));
   }

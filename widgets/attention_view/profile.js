@@ -16,6 +16,7 @@ export function distanceAt(share, reach) {
 /** @param {{signal: AbortSignal, onHover: (words: string | null) => void}} options */
 export function createProfile({ signal, onHover }) {
   const canvas = element("canvas", { class: "ink-canvas", role: "img", "aria-label": "Relative bias by distance" });
+  /** @type {{reach: number, bank: Float32Array, mixed: Float32Array, head: number, title: string}} */
   let data = { reach: 0, bank: new Float32Array(0), mixed: new Float32Array(0), head: -1, title: "" };
   let width = 320;
   /** @type {number | null} */ let hovered = null;
@@ -47,6 +48,7 @@ export function createProfile({ signal, onHover }) {
     const colour = theme(canvas);
     context.font = `11px ${colour.font}`;
     context.textBaseline = "middle";
+    context.textAlign = "left";
     context.fillStyle = colour.muted;
     context.fillText(data.title, LEFT, 9);
     const ends = limits([...data.bank, ...data.mixed]);

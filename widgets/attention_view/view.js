@@ -56,7 +56,8 @@ export function render({ model, el, signal: hostSignal }) {
 
   // The page.
   const readout = element("p", { class: "ink-readout", "aria-live": "polite", text: IDLE });
-  const say = (/** @type {string | null} */ strong, /** @type {any[]} */ rest = []) => {
+  /** @type {(strong: string | null, rest?: any[]) => void} */
+  const say = (strong, rest = []) => {
     if (!strong) return rest0();
     return readout.replaceChildren(element("strong", { text: strong }), ...rest.filter(Boolean).map((text) => element("span", { text })));
   };
@@ -82,7 +83,7 @@ export function render({ model, el, signal: hostSignal }) {
   const stripLegend = createLegend(palette);
   const which = element("span", { class: "ink-shown" });
   const mean = button("Mean over heads", "Show the mean over all heads of this layer", () => tell("head", -1), signal);
-  const mask = button("Mask the selection", "Mask the chosen tokens and judge the answer again", () => startMask(selection()), signal);
+  const mask = button("Mask the selection", "Mask the chosen tokens and judge the answer again", () => startMask(selection() && [selection()]), signal);
   const table = createParts({ meta, signal, onChoose: choosePart, onMask: startMask, onStop: () => ask("stop") });
   const media = createMedia({ signal, onHover: (words) => say(words), onSelect: (range) => tell("selection", range) });
   const source = createSource({ meta, ask, row, show: media.show, chosen: table.setChosen });
@@ -183,9 +184,9 @@ export function render({ model, el, signal: hostSignal }) {
     const last = effects.found.at(-1);
     if (last && last.drop != null && !effects.running) say(`Without it: ${signed(-last.drop)} nat`, [last.words]);
   }
-  async function startMask(/** @type {number[] | null} */ range) {
-    if (!range) return;
-    const found = await ask("mask", { start: range[0], stop: range[1] });
+  async function startMask(/** @type {number[][] | null} */ ranges) {
+    if (!ranges) return;
+    const found = await ask("mask", { ranges });
     if (!found) return;
     setEffects(found.result);
     polling.start();

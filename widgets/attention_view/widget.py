@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from workbench.attention_views import AttentionSubject, answer, traits
+from workbench.attention_views import AttentionSubject, answer, mask, traits
 from workbench.captures import Capture
 from workbench.errors import SelectionError
 
@@ -89,14 +89,11 @@ class AttentionView(TwinnedWidget):
         SelectionError
             No engine or reply was given, or no such tokens.
         """
-        from engine.protocol import MaskSpan
-
-        start, stop = self.subject.windows.range(start, stop)
-        effects, key = self.subject.effects, f"{start}-{stop}"
-        effects.start(key, (MaskSpan(start=start, stop=stop, sconv=True),))
-        effects.wait()
-        if (found := effects.found[key]).drop is None:
-            raise SelectionError(found.problem or "the measurement was stopped")
+        key = mask(self.subject, [(start, stop)])
+        self.subject.effects.wait()
+        found = self.effects.get(key)
+        if found is None or found.drop is None:
+            raise SelectionError(found.problem if found else "the measurement was stopped")
         return found.drop
 
     @traitlets.validate("selection", "window")

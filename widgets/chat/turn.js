@@ -12,11 +12,13 @@ const MOST_TOKENS = 2_000; // one element a token: beyond this the text stays pl
  * @returns {HTMLElement}
  */
 export function createTurn(turn, actions, signal) {
-  const [who, body] = {
+  /** @type {Record<string, () => [string, any]>} */
+  const kinds = {
     user: () => ["You", message(turn, actions, signal)],
     tool: () => ["Tool", [element("pre", { class: "ink-call", text: turn.text })]],
     stopped: () => ["Inkling, stopped", stopped(turn)],
-  }[/** @type {string} */ (turn.role)]?.() ?? ["Inkling", reply(turn, actions, signal)];
+  };
+  const [who, body] = kinds[turn.role]?.() ?? ["Inkling", reply(turn, actions, signal)];
   return element("article", { class: `ink-turn is-${turn.role}${actions.chosen ? " is-chosen" : ""}`, "aria-label": who }, body);
 }
 

@@ -59,7 +59,7 @@ export function render({ model, el, signal: hostSignal }) {
       element("span", { class: "ink-buttons" }, [effort.el, set, undo, redo]),
     ]),
     bar.el, kinds, over, readout, problem, columns,
-    element("details", { class: "ink-where" }, [element("summary", { text: "Where the tokens are" }), tree]), notes,
+    element("details", { class: "ink-where" }, [element("summary", { text: "Where the tokens are, without the framing of messages" }), tree]), notes,
   ]);
   el.replaceChildren(root);
 

@@ -5,7 +5,7 @@ import { fit, frame, theme } from "../_shared/canvas.js";
 import { element } from "../_shared/dom.js";
 import { count, percent } from "../_shared/format.js";
 
-const [TALL, AXIS] = [32, 20];
+const [LABELS, TALL, AXIS] = [18, 32, 20];
 
 /**
  * Pieces of the bar in tokens: sections cut where modality or cache ends. Pure.
@@ -13,7 +13,7 @@ const [TALL, AXIS] = [32, 20];
  * @returns {{start: number, stop: number, modality: string, label: string, cached: boolean}[]}
  */
 export function piecesOf(sections, cached) {
-  const found = [];
+  /** @type {any[]} */ const found = [];
   let at = 0;
   const put = (/** @type {number} */ start, /** @type {number} */ stop, /** @type {string} */ modality, /** @type {string} */ label) => {
     const edge = cached == null ? start : Math.max(start, Math.min(stop, cached));
@@ -42,10 +42,16 @@ export function createWindow({ signal, onHover }) {
   const x = (/** @type {number} */ t) => (t / span) * width;
 
   const draw = frame(() => {
-    const context = fit(canvas, width, TALL + AXIS);
+    const context = fit(canvas, width, LABELS + TALL + AXIS);
     if (!state) return;
     const colour = theme(canvas);
     const { totals, modalities } = state;
+    context.font = `11px ${colour.font}`;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.fillStyle = colour.muted;
+    for (const section of state.sections) label(context, section);
+    context.translate(0, LABELS);
     context.fillStyle = colour.line;
     context.globalAlpha = 0.35;
     context.fillRect(0, 0, width, TALL);
@@ -63,8 +69,6 @@ export function createWindow({ signal, onHover }) {
     context.setLineDash([3, 2]);
     context.strokeRect(Math.min(prompt, width - 1) + 0.5, 0.5, Math.max(1, Math.min(kept, width - prompt - 1)), TALL - 1);
     context.setLineDash([]);
-    context.font = `11px ${colour.font}`;
-    context.textBaseline = "middle";
     context.fillStyle = colour.muted;
     context.textAlign = "left";
     context.fillText("0", 0, TALL + 11);
@@ -74,6 +78,13 @@ export function createWindow({ signal, onHover }) {
     context.textAlign = "center";
     if (prompt > 60 && prompt < width - 220) context.fillText(count(totals.prompt_tokens), prompt, TALL + 11);
   });
+  function label(/** @type {CanvasRenderingContext2D} */ context, /** @type {any} */ section) {
+    const room = x(section.stop - section.start) - 6;
+    if (room < 24) return;
+    let text = section.label;
+    while (text.length > 1 && context.measureText(text).width > room) text = `${text.slice(0, -2).trimEnd()}…`;
+    if (text.length > 2) context.fillText(text, x(section.start), LABELS / 2);
+  }
   function hatch(/** @type {CanvasRenderingContext2D} */ context, /** @type {number} */ from, /** @type {number} */ wide, /** @type {string} */ ground) {
     if (wide < 2) return;
     context.save();
@@ -114,7 +125,7 @@ export function createWindow({ signal, onHover }) {
       // A small context in a window of a million would be a hair: then the bar shows a round part of the window.
       const used = totals.prompt_tokens + totals.reserved_tokens;
       span = totals.limit_tokens;
-      while (span > used * 16 && span > 1024) span = Math.ceil(span / 2);
+      while (span > used * 4 && span > 1024) span = Math.ceil(span / 2);
       span = Math.max(span, used);
       const kinds = Object.entries(totals.by_modality).filter(([, tokens]) => tokens).map(([name, tokens]) => `${name} ${count(/** @type {number} */ (tokens))}`);
       canvas.setAttribute("aria-label", `Window of ${count(totals.limit_tokens)} tokens: ${kinds.join(", ")}; ${count(totals.reserved_tokens)} kept for the answer, ` +

@@ -20,6 +20,7 @@ export function createHeat({ meta, palette, signal, onHover, onChoose }) {
     class: "ink-canvas", tabindex: "0", role: "application", "aria-roledescription": "heat map",
     "aria-label": `Use of ${experts} experts in ${rows} layers. Arrow keys move, Enter chooses an expert, Escape lets go.`,
   });
+  /** @type {{values: Float32Array, sink: Float32Array, top: number}} */
   let load = { values: new Float32Array(rows * experts), sink: new Float32Array(rows * meta.sinks), top: 1 };
   /** @type {HTMLCanvasElement | undefined} */
   let picture;

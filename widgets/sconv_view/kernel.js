@@ -23,6 +23,7 @@ export function createKernel({ palette, signal, onHover }) {
     const colour = theme(canvas);
     context.font = `11px ${colour.font}`;
     context.textBaseline = "middle";
+    context.textAlign = "left";
     context.fillStyle = colour.muted;
     if (!data) return;
     context.fillText(data.title, LEFT, 10);

@@ -43,7 +43,7 @@ export function createKernels({ meta, kernels, signal, onHover, onChoose }) {
   let chosen = [-1, -1];
   /** @type {number[] | null} */ let hovered = null;
   let width = 640;
-  const wide = () => Math.min(120, (width - LEFT) / layers);
+  const wide = () => Math.min(200, (width - LEFT) / layers);
   const at = (/** @type {number} */ s, /** @type {number} */ l, /** @type {number} */ tap, /** @type {number} */ q) =>
     kernels[((l * sites + s) * taps + tap) * QUANTILES + q];
 

@@ -22,7 +22,7 @@ export function createTaps({ meta }) {
       const top = Math.max(...groups.flatMap((group) => group.share.map((/** @type {number | null} */ v) => Math.abs(v ?? 0))), 1e-9);
       body.replaceChildren(...groups.map((group) => element("tr", {}, [
         element("th", { scope: "row" }, [element("i", { class: "ink-swatch", style: `background:${meta.modalities[group.name]}`, "aria-hidden": "true" }), group.name]),
-        element("td", { text: count(group.tokens) }), element("td", { text: percent(group.ratio) }),
+        element("td", { text: count(group.tokens) }), element("td", { text: group.ratio == null ? "–" : `${group.ratio.toFixed(2)} ×` }),
         element("td", { text: group.cosine == null ? "–" : group.cosine.toFixed(2).replace("-", "−") }),
         ...taps.map((tap) => element("td", {}, [
           element("span", { text: signedPercent(group.share[tap]) }),

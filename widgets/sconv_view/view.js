@@ -43,7 +43,8 @@ export function render({ model, el, signal: hostSignal }) {
 
   // The page.
   const readout = element("p", { class: "ink-readout", "aria-live": "polite", text: IDLE });
-  const say = (/** @type {string | null} */ strong, /** @type {any[]} */ rest = []) => {
+  /** @type {(strong: string | null, rest?: any[]) => void} */
+  const say = (strong, rest = []) => {
     if (!strong) return restRead();
     return readout.replaceChildren(element("strong", { text: strong }), ...rest.filter(Boolean).map((text) => element("span", { text })));
   };
@@ -59,7 +60,7 @@ export function render({ model, el, signal: hostSignal }) {
   });
   const legend = createLegend(palette);
   const siteChoice = choice("Site", meta.sites.map((/** @type {string} */ site) => [site, siteWords(site)]), get("site"), (value) => tell("site", value), signal);
-  const metrics = /** @type {[string, string][]} */ ([["ratio", "what it adds, of its input"], ["cosine", "cosine to its input"]]);
+  const metrics = /** @type {[string, string][]} */ ([["ratio", "what it adds, times its input"], ["cosine", "cosine to its input"]]);
   for (let tap = meta.taps - 1; tap >= 0; tap -= 1) metrics.push([`tap${tap}`, `share of tap ${tapName(tap)}`]);
   const metricKey = () => (get("metric") === "tap" ? `tap${get("tap")}` : get("metric"));
   const metricChoice = choice("Colour tokens by", metrics, metricKey(), (value) => {
@@ -113,7 +114,7 @@ export function render({ model, el, signal: hostSignal }) {
     loading.hidden = true;
     if (!found || found.result.metric !== get("metric") || found.result.site !== get("site")) return;
     const [low, high] = found.result.limits;
-    const named = get("metric") === "cosine" ? number : (/** @type {number} */ v) => (v < 0 ? `−${percent(-v)}` : percent(v));
+    const named = get("metric") !== "tap" ? number : (/** @type {number} */ v) => (v < 0 ? `−${percent(-v)}` : percent(v));
     legend.set(/** @type {any} */ (metrics.find(([key]) => key === metricKey()))[1], `≤ ${named(low)}`, `≥ ${named(high)}`);
     strip.setMarked(meta.layers.indexOf(get("layer")), String(get("layer")));
     strip.setStrips([{ ...found.result, values: found.buffers[0] }]);
@@ -145,7 +146,7 @@ export function render({ model, el, signal: hostSignal }) {
     const found = await ask("token", { t: at.t }, "hover");
     if (!found) return undefined;
     const { text, ratio, cosine } = found.result;
-    const bySite = meta.sites.map((/** @type {string} */ site, /** @type {number} */ s) => `${siteWords(site)} ${percent(ratio[at.row][s])} (cosine ${number(cosine[at.row][s])})`);
+    const bySite = meta.sites.map((/** @type {string} */ site, /** @type {number} */ s) => `${siteWords(site)} ${number(ratio[at.row][s])} × (cosine ${number(cosine[at.row][s])})`);
     return say(`Token ${count(at.t)}`, [text && `“${visible(text)}”`, where, `layer ${meta.layers[at.row]} adds: ${bySite.join(", ")}`]);
   }
 

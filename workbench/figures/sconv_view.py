@@ -55,14 +55,14 @@ def sconv_view(subject: SconvSubject, *, site: str, width_in: float = 9.0) -> Fi
     found = windows.strip("ratio", site, 0, windows.tokens, BUCKETS)
     low, high = windows.limits("ratio", site)
     image = place.imshow(
-        np.ma.masked_invalid(found.values * 100), cmap=matplotlib.colormaps["cividis"].with_extremes(bad=MISSING_COLOUR),
-        vmin=low * 100, vmax=high * 100, aspect="auto", interpolation="nearest",
+        np.ma.masked_invalid(found.values), cmap=matplotlib.colormaps["cividis"].with_extremes(bad=MISSING_COLOUR),
+        vmin=low, vmax=high, aspect="auto", interpolation="nearest",
         extent=(found.start - 0.5, found.start + found.width_tokens * found.values.shape[1] - 0.5, len(windows.layers) - 0.5, -0.5),
     )  # fmt: skip
-    bar(place, image, "%", extend="both")
+    bar(place, image, "times the input", extend="both")
     place.set_xlim(-0.5, windows.tokens - 0.5)
     place.set_xlabel("Token", color=MUTED, fontsize=8)
-    title(place, f"{SITE_WORDS.get(site, site)}: what it adds, of its input")
+    title(place, f"{SITE_WORDS.get(site, site)}: what it adds, times its input")
     layer_ticks(place, windows.layers)
     figure.supxlabel("\n".join(notes_of(subject.capture)), fontsize=7, color=MUTED, x=0.01, ha="left")
     return figure
