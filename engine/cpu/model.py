@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import activation, moe, norms, qkvr, sconv
+from . import activation, head, moe, norms, qkvr, sconv
 from .attention import RelativeAttention
 from .replacing import lookup, replace
 
@@ -41,6 +41,8 @@ def replacements() -> dict[str, Any]:
         f"{_INKLING}.ops.lamport:get_lamport_rs_conv": _no_lamport,
         f"{_INKLING}.moe:_linear_with_fp32_out": moe.linear_with_fp32_out,
         f"{_INKLING}.moe:inkling_gate_select": moe.gate_select,
+        f"{_INKLING}.logits_processor:InklingLogitsProcessor._base_forward": head.base_forward,
+        f"{_INKLING}.mtp:InklingMTP.compute_logits": head.draft_logits,
         f"{_INKLING}.attention:InklingAttention.get_attn_backend": _attn_backend,
         f"{_INKLING}.sconv_swa_attn:InklingConvState.__init__": _any_dtype(),
     }

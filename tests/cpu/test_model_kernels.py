@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.cpu import activation, moe, norms, sconv
 from engine.cpu.attention import RelativeAttention
+from engine.cpu.head import FEW_ROWS, product
 from engine.cpu.qkvr import fused_qkvr_prep
 
 # float32 sums against float64: rounding of a few hundred products of size one.
@@ -254,3 +255,16 @@ def test_norms_round_where_the_kernels_do() -> None:
     torch.testing.assert_close(residual, total, atol=0, rtol=2**-7)
     wanted = residual.double() / (residual.double().pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * weight.double()
     torch.testing.assert_close(normed.double(), wanted, atol=0, rtol=2**-8)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, FEW_ROWS, FEW_ROWS + 1, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_of_few_rows(rows: int, dtype: torch.dtype) -> None:
+    draw = torch.Generator().manual_seed(rows)
+    hidden, weight = torch.randn(rows, 24, generator=draw).to(dtype), torch.randn(1001, 24, generator=draw).to(dtype)
+    found = product(hidden, weight, 0.25)
+    assert (found.shape, found.dtype, found.is_contiguous()) == ((rows, 1001), dtype, True)
+    # One rounding to the dtype of sums of 24 products of size one.
+    assert torch.allclose(
+        found.double(), 0.25 * hidden.double() @ weight.double().T, atol=CLOSE if dtype == torch.float32 else 0.03
+    )
