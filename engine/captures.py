@@ -22,7 +22,7 @@ from .connection import Connection, blocking
 from .errors import InklingError, RequestFailed
 from .protocol import CaptureCost, CaptureJob, CaptureManifest, CapturePlan, Intervention, Rendered, span_to_json
 from .protocol.intervention_sets import to_json
-from .protocol.wire import CaptureBody
+from .protocol.wire import AdapterChoice, CaptureBody
 
 if TYPE_CHECKING:
     from workbench.captures import Capture
@@ -149,9 +149,9 @@ class CaptureRun:
 
 async def start_capture(
     connection: Connection, rendered: Rendered, name: str, plan: CapturePlan, *, reply_tokens: int = 0, recompute: bool = False,
-    interventions: Sequence[Intervention] = (),
+    interventions: Sequence[Intervention] = (), adapter: AdapterChoice | None = None,
 ) -> CaptureRun:  # fmt: skip
-    """Queue a capture of the stored context `name`, under `interventions` that have been placed.
+    """Queue a capture of the stored context `name`, under `interventions` that have been placed, by an adapter if there is one.
 
     Raises
     ------
@@ -160,6 +160,7 @@ async def start_capture(
     """
     body = capture_body(rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute)
     body["interventions"] = [to_json(item) for item in interventions]
+    body["adapter"] = adapter.model_dump() if adapter else None
     answer = await connection.request("POST", "/workbench/captures", json=body)
     return CaptureRun(connection, rendered, CaptureJob.model_validate(answer.json()))
 

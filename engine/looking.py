@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,11 +19,15 @@ from .errors import BadRequest, EngineDied, FeatureUnsupported
 from .plain import PlainServer
 from .protocol import CaptureCost, CapturePlan, EngineInfo, Intervention, PrefillProgress, Rendered, Reply, Reuse
 from .protocol.intervention_sets import check, place, to_json
-from .protocol.wire import ScoreBody, event_from_json
+from .protocol.wire import AdapterChoice, ScoreBody, event_from_json
 from .uploads import Uploads
 
 if TYPE_CHECKING:
     from workbench.captures import Capture
+
+
+Adapter = str | EllipsisType | None
+"""Who runs something: an adapter by name, the model alone (None), or what gave the reply (``...``)."""
 
 
 class Renderable(Protocol):
@@ -46,7 +51,7 @@ class Looking:
 
     def capture(
         self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, progress: Progress | None = None, recompute: bool = False,
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention] = (), adapter: Adapter = ...,
     ) -> Capture:  # fmt: skip
         """Run a context, or a reply behind its context, once more and record what `plan` names, under `interventions` if any.
 
@@ -56,27 +61,33 @@ class Looking:
             Called with the job's state (``done_tokens``, ``total_tokens``) while it runs.
         recompute : bool
             However many cached tokens must be computed again for it.
+        adapter : str or None, optional
+            A loaded adapter that shall run it; None is the model alone. By default the adapter that gave the reply.
 
         Raises
         ------
+        AdapterUnknown
+            The adapter is not loaded, or another one has its name now.
         CaptureRefused, InterventionRefused
             The engine cannot record or change that, or it is too large; the reason is in the message. Nothing ran.
         """
-        return blocking(self.acapture(what, plan, progress=progress, recompute=recompute, interventions=interventions))
+        return blocking(
+            self.acapture(what, plan, progress=progress, recompute=recompute, interventions=interventions, adapter=adapter)
+        )
 
     async def acapture(
         self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, progress: Progress | None = None, recompute: bool = False,
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention] = (), adapter: Adapter = ...,
     ) -> Capture:  # fmt: skip
         """:meth:`capture` for asynchronous callers; cancelling it cancels the capture."""
-        return await (await self._start_capture(what, plan, recompute, interventions)).aresult(progress)
+        return await (await self._start_capture(what, plan, recompute, interventions, adapter)).aresult(progress)
 
     def start_capture(
         self, what: Rendered | Renderable | Reply, plan: CapturePlan, *, recompute: bool = False,
-        interventions: Sequence[Intervention] = (),
+        interventions: Sequence[Intervention] = (), adapter: Adapter = ...,
     ) -> CaptureRun:  # fmt: skip
         """As :meth:`capture`, without waiting: how far it is, and cancelling it, which keeps what was written."""
-        return blocking(self._start_capture(what, plan, recompute, interventions))
+        return blocking(self._start_capture(what, plan, recompute, interventions, adapter))
 
     def capture_cost(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> CaptureCost:
         """What a capture would cost: bytes, tokens to compute, seconds. Nothing runs.
@@ -93,13 +104,15 @@ class Looking:
         return await capture_cost(self._connection, rendered, name, plan, reply_tokens=reply_tokens)
 
     async def _start_capture(
-        self, what: Rendered | Renderable | Reply, plan: CapturePlan, recompute: bool, interventions: Sequence[Intervention]
-    ) -> CaptureRun:
+        self, what: Rendered | Renderable | Reply, plan: CapturePlan, recompute: bool, interventions: Sequence[Intervention],
+        adapter: Adapter,
+    ) -> CaptureRun:  # fmt: skip
         rendered, name, reply_tokens = await self._sent(what, plan)
         placed = self._placed(interventions, rendered)
         return await start_capture(
-            self._connection, rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute, interventions=placed
-        )
+            self._connection, rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute, interventions=placed,
+            adapter=adapter_of(what, adapter),
+        )  # fmt: skip
 
     async def _sent(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> tuple[Rendered, str, int]:
         """What is captured as the engine holds it, its name there, and how many of its last tokens are a reply's."""
@@ -117,14 +130,12 @@ class Looking:
         ------
         ContextUnknown
             It was not sent by this client, or too long ago.
-        FeatureUnsupported
-            An adapter gave the reply: what runs behind it is the model alone.
         """
         return self._uploads.with_reply(reply)
 
     def score(
         self, what: Reply | Rendered | Renderable, *, first: int | None = None, interventions: Sequence[Intervention] = (),
-        progress: Callable[[PrefillProgress], None] | None = None,
+        progress: Callable[[PrefillProgress], None] | None = None, adapter: Adapter = ...,
     ) -> NDArray[np.float64]:  # fmt: skip
         """Log-probabilities that the model gives tokens which are already there.
 
@@ -138,6 +149,8 @@ class Looking:
             Changes of the model while it judges.
         progress : callable, optional
             Told how much of the prompt is computed.
+        adapter : str or None, optional
+            As for :meth:`capture`: who judges.
 
         Returns
         -------
@@ -146,16 +159,18 @@ class Looking:
 
         Raises
         ------
-        BadRequest, InterventionRefused, ContextTooLong
+        BadRequest, InterventionRefused, ContextTooLong, AdapterUnknown
             Nothing ran.
-        ContextUnknown, FeatureUnsupported
-            As for :meth:`context_of`; or a plain vLLM server, which does not score.
+        ContextUnknown
+            As for :meth:`context_of`.
+        FeatureUnsupported
+            A plain vLLM server, which does not score.
         """
-        return blocking(self.ascore(what, first=first, interventions=interventions, progress=progress))
+        return blocking(self.ascore(what, first=first, interventions=interventions, progress=progress, adapter=adapter))
 
     async def ascore(
         self, what: Reply | Rendered | Renderable, *, first: int | None = None, interventions: Sequence[Intervention] = (),
-        progress: Callable[[PrefillProgress], None] | None = None,
+        progress: Callable[[PrefillProgress], None] | None = None, adapter: Adapter = ...,
     ) -> NDArray[np.float64]:  # fmt: skip
         """:meth:`score` for asynchronous callers; cancelling it ends the work."""
         if self._plain is not None:
@@ -167,7 +182,9 @@ class Looking:
             raise BadRequest(f"first is {first}: the first token to score, 1 to {len(rendered) - 1:,} of this context", first=first)
         placed = self._placed(interventions, rendered)
         name = await self._uploads.send(rendered)
-        body = ScoreBody(context=name, first=first, interventions=[to_json(item) for item in placed])
+        body = ScoreBody(
+            context=name, first=first, adapter=adapter_of(what, adapter), interventions=[to_json(item) for item in placed]
+        )
         async with aclosing(self._connection.events("/workbench/scores", body.model_dump(mode="json"))) as events:
             async for kind, values in events:
                 if kind == "Scores":
@@ -234,3 +251,11 @@ class Looking:
         if not hasattr(context, "render"):
             raise BadRequest(f"cannot run a {type(context).__name__}: give a Context, a Rendered, or anything with .render(info)")
         return context.render(self.info)
+
+
+def adapter_of(what: Any, chosen: Adapter) -> AdapterChoice | None:
+    """The adapter that shall run `what`: the chosen one, or the one that gave it, which must then be the same by content."""
+    if chosen is ...:
+        own = what.adapter if isinstance(what, Reply) else None
+        return None if own is None else AdapterChoice(name=own, id=(what.provenance.get("adapter") or {}).get("id"))
+    return None if chosen is None else AdapterChoice(name=str(chosen))

@@ -7,7 +7,7 @@ from collections import OrderedDict
 import numpy as np
 
 from .connection import Connection
-from .errors import BlobMissing, ContextUnknown, FeatureUnsupported
+from .errors import BlobMissing, ContextUnknown
 from .protocol import Rendered, Reply, Span
 from .protocol.wire import pack_context
 
@@ -50,14 +50,7 @@ class Uploads:
         ------
         ContextUnknown
             It was not sent by this client, or too long ago.
-        FeatureUnsupported
-            An adapter gave it: what runs behind a reply is the model alone, which would see another answer's insides.
         """
-        if reply.adapter is not None:
-            raise FeatureUnsupported(
-                f"adapter {reply.adapter!r} gave this reply; captures and scores run the model alone. Capture its context, or "
-                "a reply of the model's own", adapter=reply.adapter,
-            )  # fmt: skip
         rendered = self.sent(reply.context)
         start, last = len(rendered), rendered.spans[-1]
         span = Span(

@@ -17,6 +17,7 @@ from workbench.captures import Capture
 SHAPE = Architecture(
     layers=6, global_layers=(5,), moe_layers=(1, 2, 3, 4, 5), experts=16, experts_per_token=2, sinks=2, hidden=8,
     vocabulary=200_058, heads=4, kv_heads=2, local_kv_heads=2, head_dim=4, window=32, extent=48, profiles=3, conv_taps=4,
+    draft_layers=3,
 )  # fmt: skip
 
 
@@ -41,9 +42,27 @@ def arrays_of(plan: CapturePlan, context: Rendered, seed: int = 0) -> dict[str, 
     if "attention.key" in found:
         found["attention.weight"] *= 0.5
         found["attention.key"] = random.integers(0, len(context), found["attention.key"].shape).astype(np.int32)
+    if "drafts.token" in found:
+        found["drafts.token"], found["drafts.accepted"] = proposals(plan, context, random)
     if "sconv.by_tap" in found:
         found["sconv.term"] = found["sconv.by_tap"].sum(-1)
     return found
+
+
+def proposals(plan: CapturePlan, context: Rendered, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Proposals of three heads, right for two of three tokens, and the verdicts that follow."""
+    tokens = np.concatenate([np.arange(piece.start, piece.stop) for piece in plan.drafts.tokens])
+    place = tokens[:, None] + 2 + np.arange(3)
+    known = place < len(context)
+    wanted = context.token_ids[np.minimum(place, len(context) - 1)].astype(np.int64)
+    token = np.where(random.uniform(size=place.shape) < 0.67, wanted, wanted + 1)
+    accepted = np.full(place.shape, -1)
+    for row in range(len(place)):
+        verdict = 1
+        for column in range(3):
+            verdict = verdict if verdict != 1 else int(token[row, column] == wanted[row, column]) if known[row, column] else -1
+            accepted[row, column] = verdict
+    return token.astype(np.int32), accepted.astype(np.int8)
 
 
 def capture(
@@ -67,7 +86,8 @@ def capture(
     manifest = CaptureManifest(
         id="c-2", context=context.id, plan=plan.to_json(), tokens=len(context),
         arrays=described,
-        layers={name: layers_of(SHAPE, name, getattr(plan, name).layers) for name in plan.seams()}, ranges=ranges,
+        layers={name: layers_of(SHAPE, name, getattr(getattr(plan, name), "layers", "all")) for name in plan.seams()},
+        ranges=ranges,
         labels={"sconv.site": ["k", "v", "attention", "mlp"], "residual.site": ["attention", "mlp"]},
         edges=[span.start for span in context.spans], covered_tokens=len(context), complete=True,
         provenance={"model": "fabricated", "random_weights": True, "architecture": SHAPE.model_dump(mode="json")},

@@ -39,8 +39,14 @@ LONG_NAMES = {
     "attention.bias_bits": "how far the relative bias moves the row",
     "residual.norm": "norm of the residual stream",
     "residual.lens_logprob": "log-probability of the next token, after this layer",
+    "drafts.token": "token that a draft head proposes for the place `depth` behind the next one",
+    "drafts.logprob": "the proposal's log-probability, by the draft head",
+    "drafts.accepted": "1: it and those before it are the context's tokens; 0: not; -1: the context ends before",
 }
-UNITS = {"attention.entropy": "bit", "attention.bias_bits": "bit", "attention.distance": "tokens", "residual.lens_logprob": "nat"}
+UNITS = {
+    "attention.entropy": "bit", "attention.bias_bits": "bit", "attention.distance": "tokens", "residual.lens_logprob": "nat",
+    "drafts.logprob": "nat",
+}  # fmt: skip
 
 
 def check_fits(manifest: CaptureManifest, rendered: Rendered) -> None:
@@ -101,7 +107,7 @@ def coordinates(manifest: CaptureManifest, seam: str) -> dict[str, Any]:
     tokens: Any = np.arange(manifest.tokens)
     if seam in manifest.ranges:
         tokens = np.concatenate([np.arange(start, stop) for start, stop in manifest.ranges[seam]])
-    found: dict[str, Any] = {"l": np.asarray(manifest.layers[seam], dtype=np.int64)}
+    found: dict[str, Any] = {"depth" if seam == "drafts" else "l": np.asarray(manifest.layers[seam], dtype=np.int64)}
     if seam == "attention":
         found["q"] = tokens
         if "attention.h" in manifest.labels:

@@ -1,7 +1,8 @@
 """A capture out of the folder in which an engine wrote it: what is left when the engine died, or was never asked for it.
 
 What was written is read as it lies there. How much that is comes from the counts that the engine's workers keep beside the arrays
-(``<seam>.seen.npy``, one byte per row of `t`), not from the manifest, which a dead engine cannot have brought up to date.
+(``<seam>.seen.npy``, one byte per row of `t`; of attention, from its factors), not from the manifest, which a dead engine cannot
+have brought up to date.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ def _counted(folder: Path, manifest: CaptureManifest) -> CaptureManifest:
         if path.is_file():
             seen = np.load(path, mmap_mode="r")
             coverage[seam] = (int((seen == 1).sum()), len(seen))
+    if "attention" in manifest.layers:
+        # A row's factor is written last, and is at least 1.
+        factors = np.load(folder / "attention.scaling.npy", mmap_mode="r")
+        coverage["attention"] = (int((factors > 0).sum()), factors.size)
     shares = [once / asked for once, asked in coverage.values()] or [0.0]
     return manifest.model_copy(update={"coverage": coverage, "covered_tokens": int(min(shares) * manifest.tokens)})
 

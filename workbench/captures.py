@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from engine.protocol import CaptureManifest, Rendered, Span, tokens_by_modality
 
 from .attention_analysis import AttentionAnalysis
+from .drafts_analysis import DraftsAnalysis
 from .errors import SelectionError
 from .residual_analysis import ResidualAnalysis
 from .routing_analysis import RoutingAnalysis
@@ -37,7 +38,7 @@ ReadArray = Callable[[str, int, int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Capture(RoutingAnalysis, SconvAnalysis, AttentionAnalysis, ResidualAnalysis):
+class Capture(RoutingAnalysis, SconvAnalysis, AttentionAnalysis, ResidualAnalysis, DraftsAnalysis):
     """What was recorded of one forward pass.
 
     Attributes
@@ -150,6 +151,17 @@ class Capture(RoutingAnalysis, SconvAnalysis, AttentionAnalysis, ResidualAnalysi
         return self._seam("residual")
 
     @property
+    def drafts(self) -> xr.Dataset:
+        """``token``, ``logprob`` and ``accepted`` (t,depth): what each draft head proposes for token ``t + 1 + depth``.
+
+        Raises
+        ------
+        SelectionError
+            The plan did not record it.
+        """
+        return self._seam("drafts")
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Partition of the tokens: where each comes from."""
         return self.rendered.spans
@@ -209,7 +221,8 @@ class Capture(RoutingAnalysis, SconvAnalysis, AttentionAnalysis, ResidualAnalysi
         rows.append(("Modalities", ", ".join(f"{name} {n:,}" for name, n in counts.items())))
         for name, data in self.seams.items():
             held = "; ".join(f"{key} ({','.join(map(str, var.dims))}) {var.dtype}" for key, var in data.items())
-            rows.append((name.capitalize(), f"{data.sizes['l']} layers: {held}, {data.nbytes / 1e6:,.1f} MB"))
+            several = f"{data.sizes['l']} layers" if "l" in data.sizes else f"{data.sizes['depth']} draft heads"
+            rows.append((name.capitalize(), f"{several}: {held}, {data.nbytes / 1e6:,.1f} MB"))
         state = "every row written once" if self.complete else f"partial: {self.manifest.covered_tokens:,} of {len(self):,} tokens"
         rows.append(("Coverage", state))
         rows += [(str(key), _short(value)) for key, value in self.provenance.items() if not isinstance(value, dict | list)]

@@ -52,12 +52,12 @@ def interventions_of(reply: Reply) -> tuple[Intervention, ...]:
 
 
 def compare(base: Reply, changed: Reply, *, engine: Engine | None = None, plan: CapturePlan | None = None) -> Comparison:
-    """What became different between two replies to the same context, one of them under interventions.
+    """What became different between two replies to the same context, one of them under interventions or by an adapter.
 
     Parameters
     ----------
     base, changed : Reply
-        Their interventions are the ones stamped on them.
+        Their interventions and adapters are the ones stamped on them.
     engine : Engine, optional
         Judges the tokens of `base` under both; default: the one that runs here (``engine.attach()``).
     plan : CapturePlan, optional
@@ -89,8 +89,12 @@ async def acompare(base: Reply, changed: Reply, *, engine: Engine | None = None,
         )
     eng = _engine(engine)
     before, after = interventions_of(base), interventions_of(changed)
-    scores = [await eng.ascore(base, interventions=items) for items in (before, after)]
-    captures = [await eng.acapture(base, plan, interventions=items) for items in (before, after)] if plan is not None else []
+    # Who gave the base reply judges it, and then who gave the changed one.
+    sides: list[dict[str, Any]] = [{"interventions": before}, {"interventions": after}]
+    if changed.adapter != base.adapter:
+        sides[1]["adapter"] = changed.adapter
+    scores = [await eng.ascore(base, **side) for side in sides]
+    captures = [await eng.acapture(base, plan, **side) for side in sides] if plan is not None else []
     recorded = set(captures[0].seams) if captures else set()
     return Comparison(
         base=base, changed=changed, interventions=tuple(describe(item) for item in after if item not in before),

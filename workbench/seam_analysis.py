@@ -51,8 +51,8 @@ def token_blocks(data: xr.Dataset) -> Iterator[tuple[slice, xr.Dataset]]:
         yield rows, data.isel(t=rows).load()
 
 
-def position_of(data: xr.Dataset, dim: str, value: int, what: str) -> int:
-    """Index of a layer, head or token along a dimension.
+def position_of(data: xr.Dataset, dim: str, value: int | str, what: str) -> int:
+    """Index of a layer, head, token or site along a dimension.
 
     Raises
     ------

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu.replacing import lookup, replace
+from .head_logits import mapped
 
 _RUNNER = "vllm.v1.worker.gpu"
 
@@ -102,14 +103,10 @@ def adapter_of_each_token(original: Callable[..., Any]) -> Callable[..., Any]:
         def logits_of(rows: Any) -> Any:
             # A slice of the batch's hidden states, which stand in the order of its tokens.
             first = (rows.data_ptr() - hidden_states.data_ptr()) // row_bytes
-            ids = mapping.index_mapping[first : first + len(rows)]
-            manager.set_adapter_mapping(type(mapping)(mapping.index_mapping, ids, is_prefill=mapping.is_prefill, type=mapping.type))
-            return logits_fn(rows)
+            with mapped(manager, mapping.index_mapping[first : first + len(rows)]):
+                return logits_fn(rows)
 
-        try:
-            return original(self, logits_of, hidden_states, *args, **kwargs)
-        finally:
-            manager.set_adapter_mapping(mapping)
+        return original(self, logits_of, hidden_states, *args, **kwargs)
 
     return compute
 

@@ -70,8 +70,8 @@ class AdapterStore:
         found = (path.parent for folder in self._folders for path in sorted(folder.glob(f"*/{CONFIG}")))
         return AdapterList(loaded=loaded, available=tuple(path.name for path in found if str(path.resolve()) not in busy))
 
-    def chosen(self, name: str | None) -> Loaded | None:
-        """The adapter a request names; None is the model alone.
+    def chosen(self, name: str | None, id: str | None = None) -> Loaded | None:
+        """The adapter a request names; None is the model alone. With `id` it must be that one still.
 
         Raises
         ------
@@ -82,6 +82,11 @@ class AdapterStore:
         if name is None:
             return None
         found = self._find(name)
+        if id is not None and found.info.id != id:
+            raise AdapterUnknown(
+                f"the adapter that gave this reply was called {name!r} ({id[:19]}…); {found.info.id[:19]}… has that name now: load "
+                "the first one under a name of its own and name it", adapter=name, id=id,
+            )  # fmt: skip
         if not (Path(found.request.lora_path) / CONFIG).is_file():
             raise RequestFailed(f"the engine's copy of adapter {name!r} was removed from its disk: unload it and load it again")
         return found

@@ -9,7 +9,7 @@ beyond its reach. Inputs come with `scaling` already on both, as the kernels hav
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,13 +48,14 @@ class Wanted:
     edges: np.ndarray | None = None
 
 
+Spans = tuple[tuple[int, int], ...]
 ReadKeys = Callable[[int, int], torch.Tensor]
 """``keys(start, stop)``: float32 keys of positions `start` to `stop`, shape (kv heads, k, c)."""
 
 
 def attention_rows(
     q: torch.Tensor, relative: torch.Tensor, scaling: torch.Tensor, positions: torch.Tensor, keys: ReadKeys, wanted: Wanted, *,
-    heads: list[int], groups: int, scale: float, window: int = 0,
+    heads: list[int], groups: int, scale: float, window: int = 0, hidden: Sequence[Spans] = (),
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Rows of some queries.
 
@@ -69,6 +70,8 @@ def attention_rows(
         On q·k.
     window : int
         Keys a query sees, itself included; 0 for all.
+    hidden : sequence of tuple of (int, int)
+        For each of `heads`: spans of keys that queries at or after a span's end do not see; empty for none at all.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def attention_rows(
         part = slice(start, start + step)
         rows = _Rows(
             q[part][:, heads].float(), relative[part][:, heads].float(), scaling[part].float(), positions[part], wanted,
-            kv=[head // groups for head in heads], scale=scale, window=window,
+            kv=[head // groups for head in heads], scale=scale, window=window, hidden=hidden,
         )  # fmt: skip
         found.append(rows.run(keys))
     return {name: np.concatenate([piece[name] for piece in found]) for name in found[0]}
@@ -94,11 +97,11 @@ class _Rows:
 
     def __init__(
         self, q: torch.Tensor, relative: torch.Tensor, scaling: torch.Tensor, positions: torch.Tensor, wanted: Wanted, *,
-        kv: list[int], scale: float, window: int,
+        kv: list[int], scale: float, window: int, hidden: Sequence[Spans],
     ) -> None:  # fmt: skip
         self.q, self.relative = q.transpose(0, 1) * scale, relative.transpose(0, 1)
         self.scaling, self.positions, self.wanted = scaling, positions.long(), wanted
-        self.kv, self.window = kv, window
+        self.kv, self.window, self.hidden = kv, window, hidden
         self.extent = relative.shape[-1]
         shape, device = self.q.shape[:2], q.device
         self.largest = torch.full(shape, -torch.inf, device=device)
@@ -122,7 +125,7 @@ class _Rows:
         at = torch.arange(start, stop, device=keys.device)
         distance = self.positions[:, None] - at
         near = stop > int(self.positions.min()) - self.extent + 1
-        unseen = self._unseen(distance, stop)
+        unseen = self._unseen(distance, start, stop)
         bias = self._bias(distance) if near else None
         logit = content if bias is None else content + bias
         if unseen is not None:
@@ -137,11 +140,19 @@ class _Rows:
         self._add(weight, content, bias, distance, unseen)
         self._keep(start, weight, logit, content, bias, unseen)
 
-    def _unseen(self, distance: torch.Tensor, stop: int) -> torch.Tensor | None:
+    def _unseen(self, distance: torch.Tensor, start: int, stop: int) -> torch.Tensor | None:
+        """Keys that cannot be seen, (q, k), or (h, q, k) where some are hidden; None where all are seen."""
         unseen = distance < 0 if stop - 1 > int(self.positions.min()) else None
         if self.window:
             outside = distance >= self.window
             unseen = outside if unseen is None else unseen | outside
+        here = [[span for span in spans if span[0] < stop and span[1] > start] for spans in self.hidden]
+        if any(here):
+            whole = torch.zeros(len(self.kv), *distance.shape, dtype=torch.bool, device=distance.device)
+            for row, spans in zip(whole, here, strict=True):
+                for first, last in spans:
+                    row[:, max(first, start) - start : min(last, stop) - start] |= (self.positions >= last)[:, None]
+            unseen = whole if unseen is None else whole | unseen
         return unseen
 
     def _bias(self, distance: torch.Tensor) -> torch.Tensor:

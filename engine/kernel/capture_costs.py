@@ -160,6 +160,8 @@ def _temporaries(plan: CapturePlan, shape: Architecture, tokens: int, step: int)
     if plan.residual:
         lens = LENS_ROWS * shape.vocabulary * 3 if plan.residual.lens else 0
         sizes.append((2 * BLOCK_VALUES + lens) * 4)
+    if plan.drafts:
+        sizes.append(LENS_ROWS * shape.vocabulary * 3 * 4)
     if plan.attention:
         whole = plan.attention.keep == "whole"
         values = max(WHOLE_VALUES, len(heads_of(shape, plan.attention.heads)) * tokens) * 4 if whole else 8 * CHUNK_VALUES

@@ -18,9 +18,10 @@ import numpy as np
 
 from ..errors import RequestFailed
 from ..protocol import ArrayEntry, CaptureManifest, CapturePlan, Intervention, Sampling, Span, span_to_json
-from ..protocol.intervention_sets import salt
+from ..protocol.intervention_sets import salt, to_json
 from ..protocol.plans import SITES
 from ..protocol.presence import write_private
+from .adapters import Loaded
 from .contexts import StoredContext
 from .generation import prefill_progress, prepare, provenance, sampling_params
 from .intervening import intervened
@@ -44,6 +45,8 @@ class CaptureRun:
     ----------
     spans : tuple of Span
         Partition of the tokens, as the client renders them; may be empty.
+    adapter : Loaded or None
+        Runs the context; None is the model alone.
     """
 
     id: str
@@ -52,6 +55,7 @@ class CaptureRun:
     spans: tuple[Span, ...]
     folder: Path
     interventions: tuple[Intervention, ...] = ()
+    adapter: Loaded | None = None
     activity: Activity | None = None
     manifest: CaptureManifest | None = None
 
@@ -69,7 +73,7 @@ class CaptureRun:
         edges = [span.start for span in self.spans] or [0]
         spec = {
             "id": self.id, "request_id": request_id, "folder": str(self.folder), "tokens": tokens, "plan": self.plan.to_json(),
-            "edges": edges,
+            "edges": edges, "interventions": [to_json(item) for item in self.interventions],
         }  # fmt: skip
         self.activity = state.active[request_id] = Activity(request_id=request_id, kind="capture", total_tokens=tokens)
         try:
@@ -114,7 +118,8 @@ class CaptureRun:
         params.extra_args = {**(params.extra_args or {}), ARGUMENT: self.plan.first_token(len(self.context))}
         began, cached = time.monotonic(), 0
         try:
-            async for output in state.llm.generate(engine_input, params, activity.request_id):
+            request = self.adapter.request if self.adapter else None
+            async for output in state.llm.generate(engine_input, params, activity.request_id, lora_request=request):
                 cached = output.num_cached_tokens or 0
             state.speed.add(len(self.context) - cached, time.monotonic() - began)
         finally:
@@ -173,7 +178,8 @@ class CaptureRun:
 
     def _provenance(self, state: KernelState) -> dict[str, Any]:
         shape = state.info.architecture
-        return provenance(state, interventions=self.interventions) | {
+        values = provenance(state, interventions=self.interventions) | {
             "architecture": shape.model_dump(mode="json") if shape else None,
             "media": [dataclasses.asdict(item) for item in self.context.media],
         }
+        return values | {"adapter": self.adapter.info.model_dump(mode="json")} if self.adapter else values

@@ -26,6 +26,7 @@ import torch
 from ..protocol import Architecture
 from ..protocol.interventions import INTERVENTION_SEAMS
 from ..protocol.plans import SITES, Site
+from .batch_rows import Rows, rows_of
 from .edits import Edits
 from .layer_places import LayerPlaces, lookup
 from .masking import attend_masked
@@ -56,21 +57,11 @@ def _reason(runner: Any) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows `start` to `stop` of the running step are tokens from position `first` on of an intervening request.
+class Changed:
+    """Rows of the running step, and what is changed for them."""
 
-    `index` is the request's place in the batch.
-    """
-
-    index: int
-    start: int
-    stop: int
-    first: int
+    rows: Rows
     edits: Edits
-
-    @property
-    def part(self) -> slice:
-        return slice(self.start, self.stop)
 
 
 class Interventions:
@@ -86,7 +77,7 @@ class Interventions:
         self._runner, self._shape = runner, shape
         self._edits: dict[str, Edits] = {}
         self._undo: list[Callable[[], None]] = []
-        self.rows: tuple[Rows, ...] = ()
+        self._changed: tuple[Changed, ...] = ()
         self._requests = 0
         self._gates: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -104,7 +95,7 @@ class Interventions:
         """Wrap what the present requests need, and only that."""
         for undo in reversed(self._undo):
             undo()
-        self._undo, self.rows, self._gates = [], (), {}
+        self._undo, self._changed, self._gates = [], (), {}
         if not self._edits:
             return
         self._places, self._signature = LayerPlaces.of(self._runner), inspect.signature(getattr(*lookup("prep")))
@@ -125,36 +116,35 @@ class Interventions:
         for index, name in enumerate(batch.req_ids):
             edits = entry_of(self._edits, name)
             if edits is not None:
-                start, stop = int(batch.query_start_loc_np[index]), int(batch.query_start_loc_np[index + 1])
-                found.append(Rows(index, start, stop, int(batch.positions[start]), edits))
-        self.rows, self._requests = tuple(found), len(batch.req_ids)
+                found.append(Changed(rows_of(batch, index), edits))
+        self._changed, self._requests = tuple(found), len(batch.req_ids)
         return batch
 
     def _run(self, call: Around, *args: Any, **kwargs: Any) -> Any:
         try:
             return call(*args, **kwargs)
         finally:
-            self.rows = ()
+            self._changed = ()
 
     def _select_experts(self, call: Around, gate: Any, logits: torch.Tensor) -> Any:
         weights, ids = call(gate, logits)
         layer = self._places.gates.get(id(gate), -1)
-        for rows in self.rows:
-            edit = rows.edits.gates.get(layer)
+        for changed in self._changed:
+            edit, part = changed.edits.gates.get(layer), changed.rows.part
             if edit is None:
                 continue
-            bias, factors = self._gate_values(gate, layer, rows.edits)
+            bias, factors = self._gate_values(gate, layer, changed.edits)
             if edit.banned or edit.forced:
                 choose = getattr(*lookup("choose"))
-                weights[rows.part], ids[rows.part] = choose(
-                    logits[rows.part], gate.n_total_experts, gate.n_routed_experts, gate.topk, gate.n_shared_experts, bias,
+                weights[part], ids[part] = choose(
+                    logits[part], gate.n_total_experts, gate.n_routed_experts, gate.topk, gate.n_shared_experts, bias,
                     gate.route_scale, gate.global_scale,
                 )  # fmt: skip
-            before = weights[rows.part]
-            after = before * factors[ids[rows.part].long()]
+            before = weights[part]
+            after = before * factors[ids[part].long()]
             if edit.renormalise:
                 after = after * (before.sum(-1, keepdim=True) / after.sum(-1, keepdim=True)).nan_to_num(0.0, posinf=0.0)
-            weights[rows.part] = after
+            weights[part] = after
         return weights, ids
 
     def _gate_values(self, gate: Any, layer: int, edits: Edits) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,8 +163,9 @@ class Interventions:
     def _groups(self, layer: int, sites: tuple[Site, ...]) -> dict[tuple[tuple[float, ...], ...], list[int]]:
         """Rows of the step by their tap factors at some sites of a layer; rows without any are left out."""
         taps, groups = self._shape.conv_taps, {}
-        for rows in self.rows:
-            by_site = [rows.edits.tap_factors(layer, site, rows.first, rows.stop - rows.start, taps) for site in sites]
+        for changed in self._changed:
+            rows = changed.rows
+            by_site = [changed.edits.tap_factors(layer, site, rows.t, rows.stop - rows.start, taps) for site in sites]
             factors_of: dict[int, list[tuple[float, ...]]] = {}
             for number, found in enumerate(by_site):
                 for factors, tokens in found.items():
@@ -187,7 +178,7 @@ class Interventions:
     def _convolve(self, call: Around, x: Any, weight: Any, cache: Any, *args: Any, **kwargs: Any) -> Any:
         out = call(x, weight, cache, *args, **kwargs)
         layer, streams = self._places.states.get(id(cache), (None, ()))
-        if layer is None or not self.rows:
+        if layer is None or not self._changed:
             return out
         offset = kwargs["off_s"] if "off_s" in kwargs else args[5]
         # The model's ranges are in the order of our sites.
@@ -202,10 +193,10 @@ class Interventions:
         bound = self._signature.bind(*args, **kwargs)
         values = bound.arguments
         layer, _ = self._places.states.get(id(values["conv_cache"]), (None, ()))
-        if layer is None or not self.rows:
+        if layer is None or not self._changed:
             return call(*args, **kwargs)
         scaling = values.get("log_scaling")
-        flat = [rows for rows in self.rows if (bias := rows.edits.biases.get(layer)) is not None and bias.flat]
+        flat = [item.rows for item in self._changed if (bias := item.edits.biases.get(layer)) is not None and bias.flat]
         if flat and scaling is not None:
             scaling = values["log_scaling"] = scaling.clone()
             for rows in flat:
@@ -231,11 +222,11 @@ class Interventions:
         """Scale and stretch the relative logits (t, h, distance) of the requests that want it, in place."""
         heads = relative.shape[1]
         own = slice(_rank() * heads, (_rank() + 1) * heads)
-        for rows in self.rows:
-            edit = rows.edits.biases.get(layer)
+        for changed in self._changed:
+            edit = changed.edits.biases.get(layer)
             if edit is None:
                 continue
-            part = relative[rows.part]
+            part = relative[changed.rows.part]
             for head, factor in enumerate(edit.stretch[own]):
                 if factor != 1.0:
                     part[:, head] = stretched(part[:, head], factor)
@@ -245,9 +236,10 @@ class Interventions:
     def _attention(self, call: Around, module: Any, q: Any, relative: Any, out: Any) -> Any:
         layer = self._places.attention.get(id(module), -1)
         masked = []
-        for rows in self.rows:
-            heads = [rows.edits.hidden_spans(layer, _rank() * module.num_heads + head) for head in range(module.num_heads)]
-            last = rows.first + rows.stop - rows.start - 1
+        for changed in self._changed:
+            rows, first = changed.rows, _rank() * module.num_heads
+            heads = [changed.edits.hidden_spans(layer, first + head) for head in range(module.num_heads)]
+            last = rows.t + rows.stop - rows.start - 1
             if any(stop <= last for spans in heads for _, stop in spans):
                 masked.append((rows, heads))
         if len(masked) < self._requests or not masked:

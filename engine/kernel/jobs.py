@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadRequest, EngineBusy, EngineDied, InklingError, RequestFailed
 from ..protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Intervention, Span
+from .adapters import Loaded
 from .capture_costs import check_cost, cost_of
 from .capture_run import CaptureRun
 from .contexts import StoredContext
@@ -85,9 +86,9 @@ class CaptureJobs:
 
     def start(
         self, state: KernelState, context: StoredContext, plan: CapturePlan, spans: tuple[Span, ...] = (), *,
-        recompute: bool = False, interventions: tuple[Intervention, ...] = (),
+        recompute: bool = False, interventions: tuple[Intervention, ...] = (), adapter: Loaded | None = None,
     ) -> CaptureJob:  # fmt: skip
-        """Check a resolved plan and queue it; `interventions` have passed their check.
+        """Check a resolved plan and queue it; `interventions` have passed their check. `adapter` stays at hand when it is unloaded.
 
         Raises
         ------
@@ -105,7 +106,10 @@ class CaptureJobs:
         free = shutil.disk_usage(self.folder).free
         check_cost(cost, plan, state.info, len(context), spans=len(spans), free_bytes=free, recompute=recompute)
         name = uuid.uuid4().hex
-        run = CaptureRun(id=name, context=context, plan=plan, spans=spans, folder=self.folder / name, interventions=interventions)
+        run = CaptureRun(
+            id=name, context=context, plan=plan, spans=spans, folder=self.folder / name, interventions=interventions,
+            adapter=adapter,
+        )  # fmt: skip
         job = _Job(run, cost)
         self._jobs[name] = job
         job.task = asyncio.create_task(self._run(state, job))

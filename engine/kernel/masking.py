@@ -7,14 +7,12 @@ groups that hide the same keys. The arithmetic is that of the torch kernels (:mo
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..cpu.attention import attend, gather
-
-if TYPE_CHECKING:
-    from .interventions import Rows
+from .batch_rows import Rows
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -36,7 +34,7 @@ def attend_masked(module: Any, q: torch.Tensor, relative: torch.Tensor, out: tor
 
     metadata: Any = get_forward_context().attn_metadata
     table = metadata[module.prefix].block_table[rows.index]
-    local, first, length = module.is_local, rows.first, rows.first + rows.stop - rows.start
+    local, first, length = module.is_local, rows.t, rows.t + rows.stop - rows.start
     begin = max(0, first - module.rel_extent + 1) if local else 0
     key_cache, value_cache = module._split_kv_cache()
     keys, values = gather(key_cache, table, begin, length), gather(value_cache, table, begin, length)

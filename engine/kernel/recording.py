@@ -8,7 +8,6 @@ behind can still be told from what it never wrote. Knows no vLLM.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,7 @@ from numpy.typing import NDArray
 from ..protocol.costs import Entries
 from ..protocol.selectors import TokenRange
 from .array_files import ArrayFile
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows `start` to `stop` of a step are one request's tokens `t`, `t` + 1, …; `index` is its place in the batch."""
-
-    index: int
-    start: int
-    stop: int
-    t: int
-
+from .batch_rows import Rows
 
 BLOCK_VALUES = 1 << 22
 """Values of a step's tensor that are worked on at a time: 16 MB in float32, whatever the model's width and the step's length."""

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from ..errors import RequestFailed
 from ..protocol import Intervention, PrefillProgress, Sampling
 from ..protocol.intervention_sets import salt
+from .adapters import Loaded
 from .contexts import StoredContext
 from .generation import prepare, sampling_params, with_progress
 from .intervening import intervened
@@ -21,9 +22,12 @@ from .state import Activity, KernelState
 
 
 async def score(
-    state: KernelState, context: StoredContext, first: int, request_id: str, interventions: Sequence[Intervention] = ()
-) -> AsyncIterator[PrefillProgress | list[float]]:
+    state: KernelState, context: StoredContext, first: int, request_id: str, interventions: Sequence[Intervention] = (),
+    adapter: Loaded | None = None,
+) -> AsyncIterator[PrefillProgress | list[float]]:  # fmt: skip
     """Progress, and at the end the natural log-probability of every token from `first` on, 1 to the last.
+
+    By the model alone, or with an adapter.
 
     Raises
     ------
@@ -40,7 +44,8 @@ async def score(
     try:
         await state.llm.collective_rpc("workbench_score_begin", args=(request_id, first, ids))
         async with intervened(state, request_id, interventions):
-            outputs = state.llm.generate(engine_input, params, request_id)
+            request = adapter.request if adapter else None
+            outputs = state.llm.generate(engine_input, params, request_id, lora_request=request)
             async with aclosing(with_progress(state, outputs, activity)) as items:
                 async for item in items:
                     if isinstance(item, PrefillProgress):

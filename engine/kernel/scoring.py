@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .batch_rows import rows_of
+from .head_logits import head_logits
 from .request_ids import entry_of
 from .taps import OBSERVE, Around, wrap
 
@@ -63,25 +65,19 @@ class Scoring:
             for row, name in enumerate(batch.req_ids):
                 wanted = entry_of(self._wanted, name)
                 if wanted is not None:
-                    part = slice(int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1]))
-                    self._score(wanted, batch.positions[part].cpu().numpy(), state.hidden_states[part])
+                    part = rows_of(batch, row).part
+                    self._score(wanted, batch.positions[part].cpu().numpy(), state.hidden_states[part], part.start)
         return result
 
-    def _score(self, wanted: _Wanted, positions: NDArray[np.int64], hidden: torch.Tensor) -> None:
+    def _score(self, wanted: _Wanted, positions: NDArray[np.int64], hidden: torch.Tensor, row: int) -> None:
         # Token t + 1 is what the hidden state at t predicts.
         number = positions - (wanted.first - 1)
         rows = np.flatnonzero((number >= 0) & (number < len(wanted.ids)))
         for at in range(0, len(rows), HEAD_ROWS):
             some = rows[at : at + HEAD_ROWS]
-            logits = self._logits(hidden[torch.from_numpy(some).to(hidden.device)])
+            logits = head_logits(self._runner.model, hidden[torch.from_numpy(some).to(hidden.device)], row)
             if logits is None:  # not the rank that gathers
                 continue
             ids = torch.from_numpy(wanted.ids[number[some]]).to(logits.device)
             values = logits.float().log_softmax(-1).gather(1, ids[:, None])[:, 0]
             wanted.logprobs[number[some]] = values.double().cpu().numpy()
-
-    def _logits(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """The model's own head; where adapters may be loaded, without theirs, whose bookkeeping is of the step's last rows only."""
-        model = self._runner.model
-        processor, head = (getattr(part, "base_layer", part) for part in (model.logits_processor, model.lm_head))
-        return processor(head, hidden)

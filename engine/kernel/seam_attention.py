@@ -17,8 +17,10 @@ from ..cpu.attention import gather
 from ..protocol.costs import Entries, bucket_tokens
 from .array_files import ArrayFile
 from .attention_rows import Wanted, attention_rows
+from .batch_rows import Rows
+from .edits import Edits
 from .layer_places import layers_with
-from .recording import Rows, Selection
+from .recording import Selection
 from .watching import Watch
 
 
@@ -33,13 +35,15 @@ class AttentionSeam:
         First token of each span, from 0.
     heads : list of int
         Wanted heads, all ranks together.
+    edits : Edits
+        What is changed for this request: rows are those that ran.
     """
 
     def __init__(
         self, watch: Watch, folder: Path, arrays: Entries, plan: Any, *, tokens: int, layers: list[int], heads: list[int],
-        edges: list[int], rank: int,
+        edges: list[int], rank: int, edits: Edits,
     ) -> None:  # fmt: skip
-        self._watch, self._folder, self._arrays, self._plan = watch, folder, arrays, plan
+        self._watch, self._folder, self._arrays, self._plan, self._edits = watch, folder, arrays, plan, edits
         self.selection, self.layers, self._rank = Selection(plan.queries), layers, rank
         self._column = {layer: column for column, layer in enumerate(layers)}
         self._modules, self._heads = layers_with(watch.runner, "attention"), heads
@@ -78,13 +82,16 @@ class AttentionSeam:
             return
         index = torch.from_numpy(self._queries - rows.t + rows.start).to(q.device)
         cache, table = module._split_kv_cache()[0], blocks[rows.index]
-        tau = torch.ones(len(index), device=q.device) if log_scaling is None else log_scaling[index].reshape(-1).float()
+        bias = self._edits.biases.get(layer)
+        flat = log_scaling is None or (bias is not None and bias.flat)
+        tau = torch.ones(len(index), device=q.device) if flat else log_scaling[index].reshape(-1).float()
         relative = relative[index]
         found = attention_rows(
             q[index], relative, tau, torch.from_numpy(self._queries).to(q.device),
             lambda start, stop: gather(cache, table, start, stop), self._wanted, heads=mine,
             groups=module.num_heads // module.num_kv_heads, scale=module.scaling,
             window=module.rel_extent if module.is_local else 0,
+            hidden=[self._edits.hidden_spans(layer, head + first) for head in mine],
         )  # fmt: skip
         if self._plan.keep == "pooled":
             found = self._pools(found)

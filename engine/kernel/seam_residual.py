@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..protocol.plans import ADDITIONS
+from .head_logits import head_logits
 from .recording import TokenRecorder, row_blocks
 from .watching import Watch
 
@@ -37,7 +38,7 @@ class ResidualSeam:
         if self._plan.keep == "vectors":
             values["vector"] = rows.float()
         if self._plan.lens and site == "mlp":
-            values |= lens(self._model, rows, self._plan.lens)
+            values |= lens(self._model, rows, self._plan.lens, row=int(recorder.rows[0]))
         recorder.put(layer, ADDITIONS.index(site), **values)
 
     def finish(self) -> tuple[dict[str, tuple[int, int]], list[str]]:
@@ -45,14 +46,15 @@ class ResidualSeam:
         return self.recorder.finish()
 
 
-def lens(model: Any, rows: torch.Tensor, top: int) -> dict[str, torch.Tensor]:
+def lens(model: Any, rows: torch.Tensor, top: int, *, row: int) -> dict[str, torch.Tensor]:
     """Likeliest next tokens and their log-probabilities, each (t, k), were `rows` the last layer's stream.
 
-    The head is spread over ranks: every rank must call, only the first gets the logits.
+    `row` is a row of the step that belongs to the same request. The head is spread over ranks: every rank must call, only the
+    first gets the logits.
     """
     tokens, logprobs = [], []
     for start in range(0, len(rows), LENS_ROWS):
-        logits = model.compute_logits(model.model.norm(rows[start : start + LENS_ROWS].contiguous()))
+        logits = head_logits(model, model.model.norm(rows[start : start + LENS_ROWS].contiguous()), row)
         if logits is None:
             continue
         found = torch.log_softmax(logits.float(), dim=-1).topk(top, dim=-1)

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from ..protocol.plans import SITES
+from ..protocol.plans import SITES, Site
 from .array_files import ArrayFile
+from .edits import Edits
 from .layer_places import modules
 from .recording import TokenRecorder, row_blocks
 from .watching import Watch
@@ -25,17 +26,21 @@ class SconvSeam:
     ----------
     rank, ranks : int
         Of tensor parallelism.
+    edits : Edits
+        What is changed for this request: terms are those that ran. Kernels are written as the checkpoint has them.
     """
 
-    def __init__(self, watch: Watch, recorder: TokenRecorder, plan: Any, shape: Any, *, rank: int, ranks: int) -> None:
-        self._watch, self.recorder, self._rank, self._ranks = watch, recorder, rank, ranks
+    def __init__(
+        self, watch: Watch, recorder: TokenRecorder, plan: Any, shape: Any, *, rank: int, ranks: int, edits: Edits
+    ) -> None:  # fmt: skip
+        self._watch, self.recorder, self._rank, self._ranks, self._edits = watch, recorder, rank, ranks, edits
         self._sites = {site: index for index, site in enumerate(s for s in SITES if s in plan.sites)}
         self._keep, self._taps = plan.keep, shape.conv_taps
         watch.begin.append(recorder.begin)
         watch.end.append(recorder.end)
         watch.sconv(self._at_sconv)
 
-    def _at_sconv(self, layer: int, site: str, module: Any, x: Any, cache: Any, blocks: Any) -> None:
+    def _at_sconv(self, layer: int, site: Site, module: Any, x: Any, cache: Any, blocks: Any) -> None:
         recorder, rows = self.recorder, self._watch.rows
         if rows is None or site not in self._sites or not recorder.records(layer):
             return
@@ -47,6 +52,8 @@ class SconvSeam:
             past = history(x, first + start, rows, self._taps, cache, blocks[rows.index], place)
             own = x[first + start : first + stop].float()
             terms = tap_terms(torch.cat([past, own]), weight)
+            changed = self._edits.tap_factors(layer, site, rows.t + first + start - rows.start, stop - start, self._taps)
+            scale_taps(terms, changed)
             term = sum_of(terms)
             sums = [(own * own).sum(-1), (term * term).sum(-1), (own * term).sum(-1)]
             if self._keep != "norms":
@@ -116,6 +123,16 @@ def tap_terms(inputs: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
     taps = weight.shape[1]
     rows = inputs.shape[0] - taps + 1
     return [inputs[tap : tap + rows] * weight[:, tap] for tap in range(taps)]
+
+
+def scale_taps(terms: list[torch.Tensor], changed: dict[tuple[float, ...], list[int]]) -> None:
+    """Scale the terms of some rows, in place: from factors, by how far a tap reaches back, to the rows they hold for."""
+    for factors, rows in changed.items():
+        every = len(rows) == len(terms[0])
+        index = slice(None) if every else torch.tensor(rows, device=terms[0].device)
+        for term, factor in zip(terms, reversed(factors), strict=True):
+            if factor != 1.0:
+                term[index] *= factor
 
 
 def sum_of(terms: list[torch.Tensor]) -> torch.Tensor:

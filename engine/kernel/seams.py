@@ -16,19 +16,23 @@ import numpy as np
 
 from ..protocol import Architecture
 from ..protocol.costs import entries, heads_of, layers_of
+from ..protocol.intervention_sets import from_json
 from ..protocol.plans import ADDITIONS, SEAMS, CapturePlan
 from .array_files import ArrayFile
+from .edits import compile_edits
 from .layer_places import layers_with, lookup
 from .recording import Selection, TokenRecorder
 from .seam_attention import AttentionSeam
+from .seam_drafts import DraftsSeam
 from .seam_residual import ResidualSeam
 from .seam_routing import RoutingSeam
 from .seam_sconv import SconvSeam
 from .taps import graph_managers, without_graphs
-from .watching import Watch
+from .watching import Watch, draft_heads
 
 NEEDS = {
     "routing": ("gate",), "sconv": ("prep", "sconv"), "attention": ("scaling", "attention"), "residual": ("residual",),
+    "drafts": (),
 }  # fmt: skip
 """Places each seam wraps."""
 
@@ -36,13 +40,15 @@ _UNTRIED = "(not tried on a GPU yet)"
 _EAGER = f"fires; the engine computes eagerly while a capture runs {_UNTRIED}"
 _SEEN = {"cpu": "fires", "gpu-eager": f"fires {_UNTRIED}", "gpu-graphs": _EAGER}
 _LAMPORT = "; needs LAMPORT_RS_SCONV=0 when the engine starts"
-_NO_DRAFTS = "draft heads are not recorded yet; a reply's usage.acceptance tells how many of their tokens were accepted"
+_NO_DRAFTS = "this engine drafts nothing: start one that does (engine.start(…, drafts=2), inkling engine start --drafts 2)"
+_OTHER_DRAFTS = "this engine's drafts do not come from the model's own draft heads"
+_DRAFTING = "; needs an engine that drafts"
 MODES: dict[str, dict[str, str]] = {
     "routing": _SEEN,
     "sconv": {mode: text if mode == "cpu" else text + _LAMPORT for mode, text in _SEEN.items()},
     "attention": _SEEN,
     "residual": _SEEN,
-    "drafts": dict.fromkeys(_SEEN, _NO_DRAFTS),
+    "drafts": {mode: text + _DRAFTING for mode, text in _SEEN.items()},
 }
 """Which seams fire in which mode."""
 
@@ -64,14 +70,18 @@ def seams_table(runner: Any) -> list[dict[str, Any]]:
 
 
 def _reason(runner: Any, name: str) -> str | None:
-    if name not in NEEDS:
-        return _NO_DRAFTS
     parallel = runner.vllm_config.parallel_config
     if parallel.pipeline_parallel_size > 1 or parallel.data_parallel_size > 1:
         return "layers are spread over pipeline or data parallel workers"
     try:
         for place in NEEDS[name]:
             lookup(place)
+        if name == "drafts":
+            if not runner.speculator:
+                return _NO_DRAFTS
+            _ = runner.speculator.propose, runner.speculator._run_model, runner.speculator.compute_draft_logits
+            if not draft_heads(runner):
+                return _OTHER_DRAFTS
         if not layers_with(runner, "gate" if name == "routing" else "attention"):
             return "the model has no Inkling router" if name == "routing" else "the model is not an Inkling"
         _ = runner.prepare_inputs, runner.execute_model, graph_managers(runner)
@@ -102,7 +112,7 @@ def architecture(runner: Any) -> Architecture:
         hidden=config.hidden_size, vocabulary=config.vocab_size, heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads, local_kv_heads=config.swa_num_key_value_heads, head_dim=config.head_dim,
         window=config.sliding_window_size, extent=config.rel_extent, profiles=config.d_rel, conv_taps=config.sconv_kernel_size,
-        draft_layers=getattr(runner, "num_speculative_steps", 0) or 0,
+        log_floor=getattr(config, "log_scaling_n_floor", None) or 0, draft_layers=draft_heads(runner),
     )  # fmt: skip
 
 
@@ -113,7 +123,8 @@ class ArmedCapture:
     ----------
     runner : GPUModelRunner
     spec : dict
-        ``id``, ``request_id`` (a prefix of vLLM's own id), ``folder``, ``tokens``, ``plan`` (resolved, as JSON), ``edges``.
+        ``id``, ``request_id`` (a prefix of vLLM's own id), ``folder``, ``tokens``, ``plan`` (resolved, as JSON), ``edges``, and
+        ``interventions`` (as JSON) that act on the request: what they change is recorded as it ran.
     rank, ranks : int
         Of tensor parallelism. Rank 0 makes the files.
 
@@ -131,6 +142,7 @@ class ArmedCapture:
         self.id, self._rank = str(spec["id"]), rank
         self._folder, self._shape = Path(spec["folder"]), architecture(runner)
         self._entries = entries(plan, self._shape, tokens, spans=len(spec.get("edges") or []))
+        self._edits = compile_edits([from_json(item) for item in spec.get("interventions", ())], self._shape)
         self._watch = Watch(runner, spec["request_id"], tokens)
         self._seams: dict[str, Any] = {}
         self._layers: dict[str, list[int]] = {}
@@ -143,15 +155,15 @@ class ArmedCapture:
         self._graphs = without_graphs(runner)
 
     def _arm(self, name: str, plan: Any, spec: dict[str, Any], ranks: int) -> None:
-        layers = self._layers[name] = layers_of(self._shape, name, plan.layers)
+        layers = self._layers[name] = layers_of(self._shape, name, getattr(plan, "layers", "all"))
         found, tokens = self._entries[name], int(spec["tokens"])
         if name == "attention":
             self._seams[name] = AttentionSeam(
                 self._watch, self._folder, found, plan, tokens=tokens, layers=layers, heads=heads_of(self._shape, plan.heads),
-                edges=spec.get("edges") or [], rank=self._rank,
+                edges=spec.get("edges") or [], rank=self._rank, edits=self._edits,
             )  # fmt: skip
             return
-        parts = {"routing": 1, "sconv": len(getattr(plan, "sites", ())), "residual": len(ADDITIONS)}[name]
+        parts = {"sconv": len(getattr(plan, "sites", ())), "residual": len(ADDITIONS)}.get(name, 1)
         recorder = TokenRecorder(
             self._folder, name, found, Selection(plan.tokens), layers, parts=parts, writes=self._rank == 0
         )  # fmt: skip
@@ -165,9 +177,13 @@ class ArmedCapture:
                     # Channels that a convolution does not have stay so.
                     kernels.write((0,), np.full(shape, np.nan, np.float32))
                     kernels.close()
-                self._seams[name] = SconvSeam(self._watch, recorder, plan, self._shape, rank=self._rank, ranks=ranks)
-            case _:
+                self._seams[name] = SconvSeam(
+                    self._watch, recorder, plan, self._shape, rank=self._rank, ranks=ranks, edits=self._edits
+                )  # fmt: skip
+            case "residual":
                 self._seams[name] = ResidualSeam(self._watch, recorder, plan)
+            case _:
+                self._seams[name] = DraftsSeam(self._watch, recorder)
 
     def layout(self) -> dict[str, Any]:
         """Arrays (dims, shape, dtype) and layer coordinates of what will be written."""

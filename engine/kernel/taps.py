@@ -115,14 +115,15 @@ def without_graphs(runner: Any) -> Callable[[], None]:
 
 
 def graph_managers(runner: Any) -> list[Any]:
-    """Who decides whether a step replays a recorded graph: the runner's manager and, if there is one, the drafter's.
+    """Who decides whether a step replays a recorded graph: the runner's manager and, if there is one, the drafter's one or two.
 
     Raises
     ------
     AttributeError
         This vLLM keeps it elsewhere.
     """
-    managers = [runner.cudagraph_manager, getattr(runner.speculator, "cudagraph_manager", None)]
+    own = ("cudagraph_manager", "prefill_cudagraph_manager", "decode_cudagraph_manager")
+    managers = [runner.cudagraph_manager, *(getattr(runner.speculator, name, None) for name in own)]
     managers = [manager for manager in managers if manager is not None]
     for manager in managers:
         _ = manager._graphs_captured, manager.dispatch

@@ -1,20 +1,24 @@
 """Watching one request inside the running steps: its rows, and what passes the seams for them.
 
 A :class:`Watch` wraps the places it is asked to, above every intervention, and calls its handlers only while a step computes tokens
-of the request. Which rows those are, and at which positions, comes from the runner's own batch: other requests, chunked prompts,
-cached prefixes and padding do not matter. Modules of a drafter pass through the same functions and are left alone.
+of the request (:mod:`.batch_rows`). Modules of a drafter pass through the same functions and are left alone; the drafter itself
+is watched after the step, when it proposes.
 
-Private names of vLLM 0.32: those of :mod:`.layer_places`, and the runner's ``prepare_inputs`` and ``execute_model``.
+Private names of vLLM 0.32: those of :mod:`.layer_places`, the runner's ``prepare_inputs`` and ``execute_model``, and its
+speculator's ``propose`` and ``_run_model``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..protocol.plans import SITES
+from .batch_rows import Rows, rows_of
 from .layer_places import layers_with, lookup, modules
-from .recording import Rows
 from .request_ids import is_of
 from .taps import OBSERVE, wrap
 
@@ -39,6 +43,7 @@ class Watch:
         self.end: list[Callable[[], None]] = []
         self._layer_of = {id(module): layer for layer, module in modules(runner)}
         self._scaling: dict[int, Any] = {}
+        self._drafting: Rows | None = None
         self._undo = [
             wrap(runner, "prepare_inputs", self._prepare_inputs, rank=OBSERVE),
             wrap(runner, "execute_model", self._execute_model, rank=OBSERVE),
@@ -129,6 +134,42 @@ class Watch:
 
         self._wrap("residual", around)
 
+    def drafts(self, begin: Callable[[Rows], None], handler: Callable[..., None], end: Callable[[], None]) -> None:
+        """``handler(depth, hidden)`` for each draft head from 1, between `begin` and `end`: its outputs, (t, c) of the whole step.
+
+        A drafter with one head runs it again on its own proposals, for the last token only: those runs are left out.
+        """
+        speculator, heads, ran = self.runner.speculator, draft_heads(self.runner), [0]
+
+        def proposing(call: Any, input_batch: Any, *args: Any, **kwargs: Any) -> Any:
+            ran[0], self._drafting = 0, self._find(input_batch)
+            if self._drafting is None:
+                return call(input_batch, *args, **kwargs)
+            begin(self._drafting)
+            try:
+                return call(input_batch, *args, **kwargs)
+            finally:
+                end()
+                self._drafting = None
+
+        def running(call: Any, *args: Any, **kwargs: Any) -> Any:
+            found = call(*args, **kwargs)
+            ran[0] += 1
+            if self._drafting is not None and ran[0] <= heads:
+                handler(ran[0], found[0])
+            return found
+
+        self._undo += [
+            wrap(speculator, "propose", proposing, rank=OBSERVE),
+            wrap(speculator, "_run_model", running, rank=OBSERVE),
+        ]
+
+    def prompt_ids(self) -> np.ndarray:
+        """Token ids of the request's prompt, while it is in the batch; (t,)."""
+        states = self.runner.req_states
+        (index,) = [at for name, at in states.req_id_to_index.items() if is_of(name, self.request_id)]
+        return states.all_token_ids.gpu[index, : self.tokens].cpu().numpy().astype(np.int64)
+
     def note(self, problem: str) -> None:
         """Remember a problem once."""
         if problem not in self.problems:
@@ -168,7 +209,12 @@ class Watch:
         if length != self.tokens:
             self.note(f"the engine runs {length} tokens, {self.tokens} were expected")
             return None
-        start, stop = int(batch.query_start_loc_np[row]), int(batch.query_start_loc_np[row + 1])
-        t = int(batch.positions[start])
+        rows = rows_of(batch, row)
         # What lies behind the prompt is the answer's, which is not recorded.
-        return Rows(row, start, start + min(stop - start, max(0, self.tokens - t)), t)
+        return replace(rows, stop=rows.start + min(rows.stop - rows.start, max(0, self.tokens - rows.t)))
+
+
+def draft_heads(runner: Any) -> int:
+    """Draft heads of the model that run: 0 where nothing is drafted, or not by the model's own heads."""
+    heads = getattr(getattr(runner.speculator, "model", None), "model", None)
+    return min(int(getattr(heads, "num_mtp_layers", 0)), int(runner.num_speculative_steps or 0))

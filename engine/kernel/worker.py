@@ -117,7 +117,7 @@ class WorkbenchWorker:
         ----------
         spec : dict
             ``id``, ``request_id`` (see :mod:`.request_ids`), ``folder`` (exists), ``tokens``, ``plan`` (resolved, as
-            JSON), ``edges`` (first token of each span).
+            JSON), ``edges`` (first token of each span), ``interventions`` (as JSON; default: none).
 
         Returns
         -------

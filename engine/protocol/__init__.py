@@ -23,7 +23,7 @@ from .interventions import (
     ScaleSinks,
     StretchBias,
 )  # fmt: skip
-from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
+from .plans import ADDITIONS, SEAMS, SITES, AttentionPlan, CapturePlan, DraftsPlan, ResidualPlan, RoutingPlan, SconvPlan
 from .rendered import Media, Rendered, context_id
 from .replies import (
     Done,
@@ -58,7 +58,7 @@ from .spans import (
 __all__ = [
     "ADDITIONS", "API_VERSION", "AUDIO_TOKENS_PER_S", "AdapterInfo", "AdapterSupport", "Architecture", "ArrayEntry",
     "AttentionPlan", "AudioPlace", "BanExperts", "CAPTURE_LAYOUT", "CaptureCost", "CaptureJob", "CaptureManifest",
-    "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "DropLogScaling", "EFFORTS", "EngineInfo", "Event",
+    "CapturePlan", "DEFAULT_EFFORT", "DEFAULT_IMAGE_RULE", "Done", "DraftsPlan", "DropLogScaling", "EFFORTS", "EngineInfo", "Event",
     "FinishReason", "ForceExperts", "FramingIds", "INTERVENTION_SEAMS", "ImagePlace", "ImageRule", "Intervention", "Limits",
     "Locator", "MAX_EFFORT", "MaskModality", "MaskSpan", "Media", "Modality", "PartReuse", "PatchGrid", "PrefillProgress",
     "Reasoning", "Rendered", "Reply", "ResidualPlan", "Reuse", "ReweightExperts", "RoutingPlan", "SEAMS", "SITES", "Sampling",

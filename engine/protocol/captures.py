@@ -36,9 +36,14 @@ by the engine's workers, read by the kernel's routes; the client turns it into l
     residual.vector          t,l,site,c       the stream itself
     residual.lens_token      t,l,k            likeliest next tokens after the layer, by the model's final norm and head
     residual.lens_logprob    t,l,k            their log-probability
+    drafts.token             t,depth          what draft head `depth` (from 1) proposes for token t + 1 + depth, knowing the
+                                              context up to token t + depth
+    drafts.logprob           t,depth          the proposal's log-probability, by that head
+    drafts.accepted          t,depth          1: this proposal and those of all smaller depths at `t` are the context's tokens, so a
+                                              step that drafts behind `t` has it accepted; 0: not; -1: the context ends before
 
-Everything but ids is float32. A cell that a layer does not have (a distance beyond its window, a channel it lacks, a key it cannot
-see) is NaN; its attention weight is 0.
+Everything but ids and verdicts is float32. A cell that a layer does not have (a distance beyond its window, a channel it lacks, a
+key it cannot see, be it for an intervention) is NaN; its attention weight is 0.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ class CaptureManifest(BaseModel):
     tokens : int
         Length of `t`.
     layers : dict of str to list of int
-        Coordinate `l` per seam: indices of the layers in the model (routing has MoE layers only).
+        Coordinate `l` per seam: indices of the layers in the model (routing has MoE layers only); of drafts, `depth`.
     ranges : dict of str to list of (start, stop)
         Coordinate `t` (attention: `q`) per seam, where it is not every token.
     labels : dict of str to list of str

@@ -20,13 +20,15 @@ F4 = "<f4"
 
 
 def layers_of(shape: Architecture, seam: str, selector: Any) -> list[int]:
-    """Layers that a plan selects, as indices in the model.
+    """Layers that a plan selects, as indices in the model; of drafts, the depths of all heads.
 
     Raises
     ------
     CaptureRefused
         A layer that the model does not have, or that has no such seam.
     """
+    if seam == "drafts":
+        return list(range(1, shape.draft_layers + 1))
     there = list(shape.moe_layers) if seam == "routing" else list(range(shape.layers))
     if selector == "all":
         return there
@@ -80,10 +82,8 @@ def entries(plan: CapturePlan, shape: Architecture, tokens: int, *, spans: int =
     CaptureRefused
         A layer or head that the model does not have.
     """
-    makers = {"routing": _routing, "sconv": _sconv, "attention": _attention, "residual": _residual}
-    return {
-        name: makers[name](getattr(plan, name), shape, tokens, spans) for name in plan.seams() if name in makers
-    }  # fmt: skip
+    makers = {"routing": _routing, "sconv": _sconv, "attention": _attention, "residual": _residual, "drafts": _drafts}
+    return {name: makers[name](getattr(plan, name), shape, tokens, spans) for name in plan.seams()}
 
 
 def size_bytes(found: Entries) -> int:
@@ -179,3 +179,9 @@ def _residual(plan: Any, shape: Architecture, tokens: int, spans: int) -> Entrie
         found["residual.lens_token"] = (("t", "l", "k"), (t, n, plan.lens), "<i4")
         found["residual.lens_logprob"] = (("t", "l", "k"), (t, n, plan.lens), F4)
     return found
+
+
+def _drafts(plan: Any, shape: Architecture, tokens: int, spans: int) -> Entries:
+    size = selected(plan, tokens), shape.draft_layers
+    kinds = {"token": "<i4", "logprob": F4, "accepted": "|i1"}
+    return {f"drafts.{name}": (("t", "depth"), size, dtype) for name, dtype in kinds.items()}

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from .adapters import AdapterSupport
 from .images import DEFAULT_IMAGE_RULE, ImageRule
 
-API_VERSION = 2
+API_VERSION = 3
 """Version of the ``/workbench`` routes; client and kernel must agree."""
 
 
@@ -60,8 +60,10 @@ class Architecture(BaseModel):
     profiles : int
         Distance profiles in a layer's bank (`r`).
     conv_taps : int
+    log_floor : int
+        Position from which queries and bias of global layers grow with it.
     draft_layers : int
-        Draft heads that run.
+        Draft heads that run; 0 on an engine that does not draft.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,6 +84,7 @@ class Architecture(BaseModel):
     extent: int = 0
     profiles: int = 0
     conv_taps: int = 0
+    log_floor: int = 0
     draft_layers: int = 0
 
 

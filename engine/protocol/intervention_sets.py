@@ -192,25 +192,6 @@ def check(items: Sequence[Intervention], info: EngineInfo, tokens: int) -> None:
         _choices(items, shape)
 
 
-def check_capture(items: Sequence[Intervention], seams: Sequence[str]) -> None:
-    """Refuse captures whose numbers are worked out anew and would not show what an intervention did.
-
-    Raises
-    ------
-    InterventionRefused
-        Attention rows under a mask, or convolutions under a change of them.
-    """
-    for item in items:
-        masks = isinstance(item, MaskSpan | MaskModality)
-        cuts = isinstance(item, ScaleSconv) or (masks and item.sconv)
-        for seam, changed in (("attention", masks), ("sconv", cuts)):
-            if changed and seam in seams:
-                raise InterventionRefused(
-                    f"{item.kind}: {seam} cannot be captured under it, it would show the model unchanged: leave one of the two out",
-                    intervention=item.kind, seam=seam,
-                )  # fmt: skip
-
-
 def _choices(items: Sequence[Intervention], shape: Architecture) -> None:
     """A router must be left enough to choose from, and no more forced on it than it chooses."""
     for layer in shape.moe_layers:

@@ -6,7 +6,8 @@ engine that is to fulfil them: a seam that cannot fire there refuses the plan be
 **Semantics.** A capture of a context is one prefill of its rendered ids; a capture of a reply, of its prompt and reply ids. `t` is
 the absolute position in either. Only computed tokens can be seen, so the prefix cache is read up to the first token that a plan
 selects and not beyond: a plan over all tokens computes all of them anew, one over the last token computes little. Attention rows
-need no more than their query tokens computed, whatever they look back at: keys come from the cache.
+need no more than their query tokens computed, whatever they look back at: keys come from the cache. Draft heads are asked behind
+each chosen token with the context's own next tokens before them, so what is recorded does not depend on how an answer was drawn.
 
 >>> plan = CapturePlan(routing=True, attention=AttentionPlan(queries=(90, 95)))
 >>> plan.seams()
@@ -22,6 +23,8 @@ need no more than their query tokens computed, whatever they look back at: keys 
 >>> CapturePlan(routing=RoutingPlan(tokens="reply")).resolve(100)
 Traceback (most recent call last):
 engine.errors.CaptureRefused: tokens "reply" need a reply: capture(reply) has one, a context has none
+>>> CapturePlan(drafts=DraftsPlan(tokens="reply")).resolve(100, reply_tokens=20).first_token(100)
+80
 >>> CapturePlan(sconv=SconvPlan(tokens=(7, 200))).resolve(100)
 Traceback (most recent call last):
 engine.errors.CaptureRefused: sconv selects token 200; there are tokens 0 to 99
@@ -168,6 +171,24 @@ class ResidualPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftsPlan:
+    """Draft heads: behind every chosen token each head's proposal, its log-probability, and whether it would be accepted.
+
+    It costs one pass of the model's head per token and draft head.
+
+    Attributes
+    ----------
+    tokens : Tokens
+        Behind which tokens; the heads that stand behind token `t` know the next one and propose those after it.
+    """
+
+    tokens: Any = "all"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlan:
     """What one capture records; ``True`` for a seam stands for its plan's defaults.
 
@@ -177,16 +198,15 @@ class CapturePlan:
     sconv : SconvPlan or None
     attention : AttentionPlan or None
     residual : ResidualPlan or None
-    drafts : bool
-        What each draft head proposes for the tokens of a reply, with its probability, and whether it was accepted. No engine
-        records it yet: such a plan is refused with the reason.
+    drafts : DraftsPlan or None
+        Needs an engine that drafts (``engine.start(…, drafts=N)``).
     """
 
     routing: Any = None
     sconv: Any = None
     attention: Any = None
     residual: Any = None
-    drafts: bool = False
+    drafts: Any = None
 
     def __post_init__(self) -> None:
         for name, kind in PLANS.items():
@@ -198,7 +218,7 @@ class CapturePlan:
                 raise ValueError(f"{name} is {given!r}: it takes True, or a {kind.__name__}")
             object.__setattr__(self, name, value)
         if not self.seams():
-            raise ValueError("an empty CapturePlan records nothing: set at least one of routing, sconv, attention, residual")
+            raise ValueError(f"an empty CapturePlan records nothing: set at least one of {', '.join(PLANS)}")
 
     def seams(self) -> tuple[str, ...]:
         """Names of the seams this plan needs, in the order of :data:`SEAMS`."""
@@ -228,11 +248,7 @@ class CapturePlan:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; what is not recorded is left out."""
-        values: dict[str, Any] = {}
-        for name in self.seams():
-            value = getattr(self, name)
-            values[name] = value if value is True else _plain(asdict(value))
-        return values
+        return {name: _plain(asdict(getattr(self, name))) for name in self.seams()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> CapturePlan:
@@ -254,8 +270,10 @@ class CapturePlan:
         return cls(**given)
 
 
-PLANS: dict[str, Any] = {"routing": RoutingPlan, "sconv": SconvPlan, "attention": AttentionPlan, "residual": ResidualPlan}
-"""The plan of each seam that has one."""
+PLANS: dict[str, Any] = {
+    "routing": RoutingPlan, "sconv": SconvPlan, "attention": AttentionPlan, "residual": ResidualPlan, "drafts": DraftsPlan,
+}  # fmt: skip
+"""The plan of each seam."""
 
 
 def _check(plan: Any) -> None:

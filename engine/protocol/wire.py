@@ -147,6 +147,15 @@ class GenerateBody(BaseModel):
     request_id: str | None = Field(default=None, max_length=80, pattern=r"^[A-Za-z0-9._-]+$")
 
 
+class AdapterChoice(BaseModel):
+    """The adapter that shall run; with `id`, only if it is that one still (:class:`~engine.protocol.adapters.AdapterInfo`)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=80)
+    id: str | None = None
+
+
 class ScoreBody(BaseModel):
     """Body of ``POST /workbench/scores``: log-probabilities are wanted of the tokens from `first` on."""
 
@@ -154,6 +163,7 @@ class ScoreBody(BaseModel):
 
     context: str
     first: int = Field(ge=1)
+    adapter: AdapterChoice | None = None
     interventions: list[dict[str, Any]] = []
 
 
@@ -174,6 +184,7 @@ class CaptureBody(BaseModel):
 
     context: str
     plan: dict[str, Any]
+    adapter: AdapterChoice | None = None
     interventions: list[dict[str, Any]] = []
     spans: list[dict[str, Any]] = []
     reply_tokens: int = Field(default=0, ge=0)

@@ -72,6 +72,33 @@ def prefixes(bench: AdapterBench) -> Any:
     return [bench.ask([(name, prompt)], salt="shared")[0] for name in (None, None, "whole", "whole", "experts")]
 
 
+def looked(bench: AdapterBench) -> Any:
+    """A capture of an adapter's request among others, and scores of its prompt's tokens, in pieces of a prompt."""
+    from engine.kernel import prefix_cap
+    from engine.protocol import CapturePlan
+
+    prefix_cap.install()
+    prompt, found = text_ids(60), {"prompt": text_ids(60)}
+    plan = CapturePlan.from_json({"routing": {}, "residual": {"keep": "vectors", "lens": 3}, "attention": {"keep": "whole"}})
+    beside = [("experts", text_ids(33, 50)), (None, text_ids(45, 51))]
+    bench.split(16)
+    for name in ("whole", "head", None):
+        running, label = f"r{bench._requests + 1}", str(name)
+        folder = bench.folder / f"looked-{label}"
+        folder.mkdir()
+        spec = {
+            "id": label, "request_id": running, "folder": str(folder), "tokens": 60, "plan": plan.resolve(60).to_json(),
+        }  # fmt: skip
+        bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
+        bench.llm.collective_rpc("workbench_score_begin", args=(running, 1, prompt[1:]))
+        bench.ask([(name, prompt), *beside], max_tokens=1)
+        (scores, *_) = bench.llm.collective_rpc("workbench_score_end", args=(running,))
+        ended = bench.llm.collective_rpc("workbench_capture_end", args=(label,))
+        found[label] = {"scores": scores, "ended": ended, "folder": str(folder)}
+    bench.split(0)
+    return found
+
+
 def sampled(bench: AdapterBench) -> Any:
     """Hot draws: over a padded vocabulary some would be padding."""
     hot = {"temperature": 2.0, "max_tokens": 150, "logprobs": None}
@@ -86,7 +113,9 @@ def unloaded(bench: AdapterBench) -> Any:
     return {"before": before, "after": bench.ask([(None, text_ids(30, 40))])[0], "left": left}
 
 
-SCENARIOS: dict[str, Callable[[AdapterBench], Any]] = {run.__name__: run for run in (alone, together, prefixes, sampled, unloaded)}
+SCENARIOS: dict[str, Callable[[AdapterBench], Any]] = {
+    run.__name__: run for run in (alone, together, prefixes, looked, sampled, unloaded)
+}  # fmt: skip
 
 
 def main(settings_path: str, results_path: str) -> None:

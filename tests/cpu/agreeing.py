@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.demo.checkpoint import write_checkpoint
 from engine.demo.random_weights import random_tensors
 
 from .conftest import TINY
 
+if TYPE_CHECKING:
+    import torch
+
 SHAPE = replace(TINY, draft_layers=8)
 
 
 def write(folder: Path) -> Path:
     """Write the checkpoint."""
+    return write_checkpoint(folder, SHAPE, weights, revision="agreeing", random_weights=True)
+
+
+def weights() -> dict[str, torch.Tensor]:
+    """Its tensors by their original names."""
     import torch
 
     tensors = random_tensors(SHAPE, 3)
@@ -29,4 +38,4 @@ def write(folder: Path) -> Path:
         elif name.endswith("input_proj.weight"):
             values[:, : SHAPE.hidden].mul_(0.1)
             values[:, SHAPE.hidden :].copy_(torch.eye(SHAPE.hidden))
-    return write_checkpoint(folder, SHAPE, lambda: tensors, revision="agreeing", random_weights=True)
+    return tensors

@@ -105,4 +105,22 @@ def routed(bench: Bench) -> Any:
     }
 
 
-SCENARIOS: dict[str, Callable[[Bench], Any]] = {run.__name__: run for run in (few, many, some, edges, hits, options, drawn, routed)}
+def proposed(bench: Bench) -> Any:
+    """An answer with its counts, and what the heads propose over all of it as a prompt that is split over steps."""
+    from engine.kernel import prefix_cap
+
+    prefix_cap.install()
+    bench.llm.collective_rpc("workbench_drafts")
+    answer = said(bench.run([text_ids(40, 21)], names=["counted"], max_tokens=60, **SHORT)[0])
+    (counts, *_) = bench.llm.collective_rpc("workbench_acceptance", args=("counted",))
+    whole = answer["prompt"] + answer["ids"]
+    bench.split(17)
+    split = record(bench, "proposed", whole, len(whole), {"drafts": {}}, others=[text_ids(40, 11)])
+    bench.split(0)
+    (model, *_) = bench.llm.collective_rpc("workbench_model")
+    return {"answer": answer, "counts": counts, "split": split, "model": model}
+
+
+SCENARIOS: dict[str, Callable[[Bench], Any]] = {
+    run.__name__: run for run in (few, many, some, edges, hits, options, drawn, routed, proposed)
+}  # fmt: skip

@@ -39,6 +39,9 @@ CASES: dict[str, tuple[Intervention, ...]] = {
     ),
 }  # fmt: skip
 
+SEEN = ("mask-heads", "mask-cut", "sconv-tap", "sconv-keys", "bias-heads", "stretch", "log-scaling", "many")
+"""Cases under which captures are taken too: those whose numbers the capture works out anew."""
+
 MEDIA_CASE: tuple[Intervention, ...] = (
     BanExperts(layer=2, experts=(1, 2)), ScaleSconv(factor=0.0, sites=("attention",)),
     MaskModality(modality="image", spans=((2, 17),), sconv=True), MaskModality(modality="audio", spans=((21, 33),)),

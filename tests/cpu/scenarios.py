@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.protocol.intervention_sets import to_json
 
-from .intervention_cases import CASES, MEDIA_CASE
+from .intervention_cases import CASES, MEDIA_CASE, SEEN
 
 # One process: the scheduler can then be told how to split a prompt while the engine runs.
 ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
@@ -181,9 +181,9 @@ EVERYTHING = {
 
 def record(
     bench: Bench, name: str, prompt: Any, tokens: int, plan: dict[str, Any], *, edges: list[int] | None = None,
-    salt: str | None = None, others: list[Any] | None = None,
+    salt: str | None = None, others: list[Any] | None = None, items: Any = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """Capture one request, among others; the arrays are in the folder of that name."""
+    """Capture one request, among others and under interventions; the arrays are in the folder of that name."""
     from engine.kernel.prefix_cap import ARGUMENT
     from engine.protocol import CapturePlan
 
@@ -191,6 +191,7 @@ def record(
     folder.mkdir()
     spec = {
         "id": name, "request_id": name, "folder": str(folder), "tokens": tokens, "plan": resolved.to_json(), "edges": edges or [0],
+        "interventions": [to_json(item) for item in items],
     }  # fmt: skip
     (layout, *_) = bench.llm.collective_rpc("workbench_capture_begin", args=(spec,))
     prompts = [prompt, *(others or [])]
@@ -199,7 +200,8 @@ def record(
         [salt or name, *map(str, range(len(prompts) - 1))],
     )
     first = resolved.first_token(tokens)
-    outputs = bench.run(prompts, names=names, salts=salts, max_tokens=1, extra_args={ARGUMENT: first})
+    with changed(bench, {name: items} if items else {}):
+        outputs = bench.run(prompts, names=names, salts=salts, max_tokens=1, extra_args={ARGUMENT: first})
     ended = bench.llm.collective_rpc("workbench_capture_end", args=(name,))
     return {"layout": layout, "ended": ended, "output": said(outputs[0]), "steps": bench.steps, "folder": name}
 
@@ -244,7 +246,23 @@ def intervened(bench: Bench) -> Any:
         with changed(bench, {f"case-{name}": items}):
             found[name] = said(bench.run([prompt], names=[f"case-{name}"], prompt_logprobs=1, max_tokens=4)[0])
     found["none"] = said(bench.run([prompt], prompt_logprobs=1, max_tokens=4)[0])
-    return found | {"media": _media(bench), "shared": _shared(bench, prompt)}
+    return found | {"media": _media(bench), "shared": _shared(bench, prompt), "seen": _seen(bench, prompt)}
+
+
+def _seen(bench: Bench, prompt: list[int]) -> Any:
+    """Captures of intervened requests, each split over steps and beside another one."""
+    queries, tokens = {"queries": [[10, 11], [47, 49], [100, 150]], "layers": "all"}, len(prompt)
+    plan = {
+        "routing": {}, "sconv": {"keep": "channels"}, "residual": {}, "attention": {**queries, "keep": "whole"},
+    }  # fmt: skip
+    bench.split(23)
+    found = {
+        case: record(bench, f"seen-{case}", prompt, tokens, plan, items=CASES[case], others=[text_ids(40, 11)]) for case in SEEN
+    }
+    bench.split(0)
+    pooled, edges = {"attention": {**queries, "keep": "pooled", "buckets": 9}}, [0, 20, 60, 61]
+    found["pooled"] = record(bench, "seen-pooled", prompt, tokens, pooled, edges=edges, items=CASES["mask-heads"])
+    return found
 
 
 def _media(bench: Bench) -> Any:

@@ -33,6 +33,8 @@ from engine.kernel.adapter_names import Sizes
 from .adapter_files import PARTS, Adapter, merged, random_adapter, shared_adapter, write_adapter
 from .conftest import TINY
 from .scenarios import ONE_PROCESS
+from .seen import Seen
+from .test_captures import check_routing
 
 CLOSE = 1e-5
 NAMES = {"whole": PARTS, "attention": ("qkvr", "output"), "dense": ("dense",), "experts": ("experts",), "sinks": ("sinks",),
@@ -41,7 +43,7 @@ ENGINE = {
     "dtype": "float32", "block_size": 16, "enable_lora": True, "max_lora_rank": 8, "max_loras": 4, "max_cpu_loras": len(NAMES),
 }  # fmt: skip
 CONFIGURATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "base": (ENGINE, ["alone", "together", "prefixes", "sampled", "unloaded"]),
+    "base": (ENGINE, ["alone", "together", "prefixes", "looked", "sampled", "unloaded"]),
     "tp2": (ENGINE | {"tensor_parallel_size": 2}, ["alone", "prefixes"]),
     "shared": (ENGINE | {"enable_moe_shared_loras": True}, ["alone"]),
     "drafts": (ENGINE | {"speculative_config": {"method": "mtp", "num_speculative_tokens": 2}}, ["alone", "together", "prefixes"]),
@@ -100,24 +102,34 @@ def ran(tiny_folder: Path, adapters: dict[str, Adapter], tmp_path_factory: pytes
 
 
 @pytest.fixture(scope="module")
-def reference(tiny_folder: Path, oracle: Any, adapters: dict[str, Adapter], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def reference(with_merged: Any) -> Any:
     """Log-probabilities by transformers with an adapter's weights merged: shape (t, vocabulary)."""
+
+    def of(name: str, run: dict[str, Any]) -> np.ndarray:
+        with torch.no_grad():
+            logits = with_merged(name)(torch.tensor([run["prompt"] + run["ids"]])).logits[0]
+        return logits[:, :VOCABULARY].float().log_softmax(-1).numpy()
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def with_merged(tiny_folder: Path, oracle: Any, adapters: dict[str, Adapter], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """transformers' Inkling with an adapter's weights merged, by name; "null" is the model alone."""
     from transformers import InklingForConditionalGeneration
 
     folder, weights = tmp_path_factory.mktemp("merged"), random_tensors(TINY, 3)
     models: dict[str, Any] = {"null": oracle}
 
-    def of(name: str, run: dict[str, Any]) -> np.ndarray:
+    def model(name: str) -> Any:
         if name not in models:
             path = write_checkpoint(
                 folder / name, TINY, lambda: merged(weights, adapters[name], TINY), revision=name, random_weights=True
             )
             models[name] = InklingForConditionalGeneration.from_pretrained(path, dtype=torch.float32).eval()
-        with torch.no_grad():
-            logits = models[name](torch.tensor([run["prompt"] + run["ids"]])).logits[0]
-        return logits[:, :VOCABULARY].float().log_softmax(-1).numpy()
+        return models[name]
 
-    return of
+    return model
 
 
 def _text_config(folder: Path) -> Any:
@@ -155,6 +167,31 @@ def test_an_adapter_is_its_weights_merged(ran: Ran, reference: Any, configuratio
         # The comparison means something: the adapter moved what it is compared on by far more than the tolerance.
         moved = np.array(run["prompt_logprobs"])[:, 0] - np.array(base["prompt_logprobs"])[:, 0]
         assert np.abs(moved).max() > 1000 * CLOSE
+
+
+@pytest.mark.parametrize("name", ["whole", "head", "null"])
+def test_captures_and_scores_are_the_adapters(ran: Ran, with_merged: Any, name: str) -> None:
+    """Among requests with other adapters, in pieces: routing, stream, lens, attention and scores of the merged model."""
+    run = ran("base")["looked"]
+    found, model = run["None" if name == "null" else name], with_merged(name)
+    seen = Seen(model, run["prompt"])
+    for ended in found["ended"]:
+        assert ended["problems"] == []
+        assert all(once == asked > 0 for once, asked in ended["coverage"].values())
+    arrays = {path.stem: np.load(path) for path in Path(found["folder"]).glob("*.npy")}
+    check_routing(arrays, seen, [1, 2, 3])
+    for layer in range(TINY.layers):
+        for site, part in enumerate(("attention", "mlp")):
+            np.testing.assert_allclose(arrays["residual.vector"][:, layer, site], seen.residual[layer, part], atol=1e-4)
+        logprobs = seen.head(seen.residual[layer, "mlp"])
+        np.testing.assert_allclose(arrays["residual.lens_logprob"][:, layer], -np.sort(-logprobs, axis=1)[:, :3], atol=1e-4)
+    for column, layer in enumerate((1, 3)):
+        np.testing.assert_allclose(arrays["attention.weight"][0, column], seen.weight[layer][:, -1], atol=1e-5)
+    own = torch.from_numpy(seen.logits[:, :VOCABULARY]).log_softmax(-1).numpy()
+    wanted = own[np.arange(59), run["prompt"][1:]]
+    np.testing.assert_allclose(found["scores"], wanted, atol=2 * CLOSE, rtol=0)
+    if name != "null":
+        assert np.abs(np.array(found["scores"]) - run["None"]["scores"]).max() > 1000 * CLOSE
 
 
 @pytest.mark.parametrize("configuration", ["base", pytest.param("drafts", marks=pytest.mark.slow)])

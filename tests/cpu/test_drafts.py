@@ -19,11 +19,12 @@ from engine.cpu import philox, rejection
 from . import agreeing
 from .agreeing import SHAPE
 from .conftest import run_scenarios
+from .draft_oracle import heads
 from .test_engine import CLOSE, check, reference
 
 Drafting = Callable[..., dict[str, Any]]
 
-DEFAULT = ["few"]
+DEFAULT = ["few", "proposed"]
 """What the default run tries, on one engine with two drafts."""
 
 # Two hundred prompts on two cores take minutes.
@@ -73,6 +74,44 @@ def test_drafted_answers_are_the_models(drafting: Drafting, agreeing_oracle: Any
         check(answer, reference(agreeing_oracle, answer))
     assert run["steps"] < len(run["long"]) - 5, "some drafts are accepted"
     assert run["steps"] > len(run["long"]) / 3 + 2, "and some are not"
+
+
+def test_captured_proposals_are_the_heads(drafting: Drafting, agreeing_oracle: Any, tmp_path: Path) -> None:
+    """Every head's proposal and its log-probability behind every token, against transformers' layers with the blocks' weights."""
+    run = drafting(2, DEFAULT)
+    found, split, folder = run["proposed"], run["proposed"]["split"], Path(run["folder"]) / "proposed"
+    ids = np.array(found["answer"]["prompt"] + found["answer"]["ids"])
+    token, logprob, accepted = (np.load(folder / f"drafts.{name}.npy") for name in ("token", "logprob", "accepted"))
+    assert (split["layout"]["layers"], split["ended"][0]["coverage"]) == ({"drafts": [1, 2]}, {"drafts": [100, 100]})
+    assert found["model"]["architecture"]["draft_layers"] == 2
+    assert {seam["name"]: seam["fires"] for seam in found["model"]["seams"]}["drafts"]
+    wanted, chain = heads(agreeing_oracle, agreeing.weights(), SHAPE, ids.tolist(), 2, tmp_path), np.ones(100, bool)
+    for column, expected in enumerate(wanted):
+        rows = np.arange(100 - 1 - column)  # those whose head has seen nothing but the prompt
+        np.testing.assert_array_equal(token[rows, column], expected[rows].argmax(1))
+        np.testing.assert_allclose(logprob[rows, column], expected[rows].max(1), atol=CLOSE, rtol=0)
+        place = np.arange(100) + 2 + column
+        known = place < 100
+        right = ids[np.minimum(place, 99)] == token[:, column]
+        np.testing.assert_array_equal(accepted[:, column], np.where(~chain, 0, np.where(known, right, -1)))
+        chain &= ~known | right
+    assert (accepted == 1).sum() > 10
+    assert (accepted == 0).sum() > 10
+
+
+def test_captured_verdicts_are_what_the_engine_accepted(drafting: Drafting) -> None:
+    """Walked through step by step, a capture of a greedy answer accepts as often, at each depth, as the engine did."""
+    run = drafting(2, DEFAULT)
+    answer, (drafted, taken) = run["proposed"]["answer"], run["proposed"]["counts"]
+    accepted = np.load(Path(run["folder"]) / "proposed" / "drafts.accepted.npy")[39:]  # behind the prompt's last token and later
+    at, steps, counts = 0, 0, np.zeros(2, int)
+    while at < len(answer["ids"]) - 1:
+        row = accepted[at] == 1
+        steps, counts, at = steps + 1, counts + row, at + int(row.sum()) + 1
+    assert drafted[0] == steps
+    # The engine also counts what the last step accepted beyond the answer's end.
+    assert all(0 <= mine - walked <= 1 for mine, walked in zip(taken, counts.tolist(), strict=True))
+    assert counts[0] > 5
 
 
 @pytest.mark.slow

@@ -1,30 +1,25 @@
-"""On a machine with a GPU: do interventions do there what they do without one? Ten minutes at most; prints a table, exits 1 if not.
+"""On a GPU: do interventions do there what they do without one? Checks for :mod:`.looking`; never run yet.
 
-    python -m tests.gpu.interventions --recipe inkling-4xgb300 [--layer 3]
-
-Not part of the test suite: it needs the hardware. For every intervention of a small set it checks, on vLLM's own kernels,
+For every intervention of a small set, on vLLM's own kernels:
 
 1. an intervention without effect (factor 1) changes no token and no log-probability beyond rounding: the wrapped functions and the
    eager steps are vLLM's;
-2. one with effect changes the answer's log-probabilities (dropping the log scaling from 128,000 tokens on only), and scoring the
-   same tokens by one prefill gives the same numbers;
+2. one with effect changes the answer's log-probabilities (dropping the log scaling from the model's own floor on only), and scoring
+   the same tokens by one prefill gives the same numbers;
 3. a request that runs beside an intervened one says what it says alone;
 4. afterwards recorded graphs are replayed again: the same speed as before, within a fifth.
 
-It states what it saw, never that it is right: the same edits made on transformers' modules are the judge where they fit in memory
-(tests/cpu/test_interventions.py).
+The same edits made on transformers' modules are the judge where they fit in memory (tests/cpu/test_interventions.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-import engine
 from workbench import Context
 from workbench.interventions import (
     BanExperts,
@@ -36,6 +31,11 @@ from workbench.interventions import (
     ScaleSinks,
     StretchBias,
 )
+
+if TYPE_CHECKING:
+    import engine
+
+    from .looking import Report
 
 
 def cases(layer: int) -> dict[str, tuple[Intervention | None, Intervention]]:
@@ -52,39 +52,28 @@ def cases(layer: int) -> dict[str, tuple[Intervention | None, Intervention]]:
     }
 
 
-def main() -> int:
-    """Run all checks; 0 when all hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recipe", required=True, help="a recipe by name, or the path of a .toml file")
-    parser.add_argument("--layer", type=int, default=3, help="a layer with experts (default: %(default)s)")
-    args = parser.parse_args()
-    eng, bad = engine.start(args.recipe), 0
-    try:
-        context = Context()
-        context.add_text("The ferry leaves the north quay at seven, and again at noon. " * 400)
-        context.ask("When does the ferry leave?")
-        greedy = {"max_tokens": 32, "temperature": 0.0, "logprobs": 0}
-        base, before_s = answer(eng, context, greedy)
-        for name, (idle, active) in cases(args.layer).items():
-            if idle is not None:
-                reply, _ = answer(eng, context, greedy, idle)
-                bad += report(f"{name}: factor 1", difference(base, reply), at_most=0.05)
-            reply, _ = answer(eng, context, greedy, active)
-            scored = eng.score(reply, interventions=[active])
-            again = np.abs(scored - logprobs(reply)).max()
-            bad += report(f"{name}: scored again", float(again), at_most=0.05)
-            moved = np.abs(eng.score(base, interventions=[active]) - logprobs(base)).max()
-            if name == "log scaling" and len(context.render(eng)) <= 128_000:
-                bad += report(f"{name}: none before 128,000 tokens", float(moved), at_most=0.05)
-            else:
-                bad += report(f"{name}: has an effect", float(moved), at_least=1e-3)
-        bad += report("beside an intervened request", asyncio.run(beside(eng, context, greedy, base)), at_most=0.05)
-        after, after_s = answer(eng, context, greedy)
-        bad += report("afterwards", difference(base, after), at_most=0.05)
-        bad += report("afterwards: seconds per answer, ratio", after_s / before_s, at_most=1.2)
-    finally:
-        eng.stop()
-    return 1 if bad else 0
+def check(eng: engine.Engine, context: Context, report: Report, *, layer: int) -> None:
+    """Effect, absence of effect and leaving nothing behind, on `context`."""
+    shape = eng.info.architecture
+    assert shape is not None
+    greedy = {"max_tokens": 32, "temperature": 0.0, "logprobs": 0}
+    base, before_s = answer(eng, context, greedy)
+    for name, (idle, active) in cases(layer).items():
+        if idle is not None:
+            reply, _ = answer(eng, context, greedy, idle)
+            report.line(f"{name}: factor 1", difference(base, reply), at_most=0.05)
+        reply, _ = answer(eng, context, greedy, active)
+        scored = eng.score(reply, interventions=[active])
+        report.line(f"{name}: scored again", float(np.abs(scored - logprobs(reply)).max()), at_most=0.05)
+        moved = float(np.abs(eng.score(base, interventions=[active]) - logprobs(base)).max())
+        if name == "log scaling" and len(context.render(eng)) <= shape.log_floor:
+            report.line(f"{name}: none before {shape.log_floor:,} tokens", moved, at_most=0.05)
+        else:
+            report.line(f"{name}: has an effect", moved, at_least=1e-3)
+    report.line("beside an intervened request", asyncio.run(beside(eng, context, greedy, base)), at_most=0.05)
+    after, after_s = answer(eng, context, greedy)
+    report.line("afterwards", difference(base, after), at_most=0.05)
+    report.line("afterwards: seconds per answer, ratio", after_s / before_s, at_most=1.2)
 
 
 def answer(eng: engine.Engine, context: Context, greedy: dict, item: Intervention | None = None):
@@ -115,14 +104,3 @@ def difference(one, other) -> float:
     differ = np.flatnonzero(one.token_ids[:shared] != other.token_ids[:shared])
     stop = int(differ[0]) if len(differ) else shared
     return float(np.abs(logprobs(one)[:stop] - logprobs(other)[:stop]).max()) if stop else float("inf")
-
-
-def report(name: str, value: float, *, at_most: float = float("inf"), at_least: float = -float("inf")) -> bool:
-    """Print a line; whether it is out of bounds. bfloat16 rounds logits by some hundredths between batches of other sizes."""
-    wrong = not at_least <= value <= at_most
-    sys.stdout.write(f"{'NO ' if wrong else 'ok '} {name:40} {value:.4g}\n")
-    return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(main())

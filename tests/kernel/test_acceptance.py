@@ -36,9 +36,9 @@ def test_counts_by_request_and_depth() -> None:
     counts = Acceptance(runner)
     runner.step([3, 1], [1, 3])  # two of three accepted; none of three
     runner.step([1, 0], [1, 0])  # one drafted, not accepted; a prompt that is not done
-    assert counts.of("a-") == ([2, 1, 1], [1, 1, 0])
-    assert counts.of("b-") == ([1, 1, 1], [0, 0, 0])
-    assert counts.of("c-") == ([0, 0, 0], [0, 0, 0])
+    assert counts.of("a") == ([2, 1, 1], [1, 1, 0])
+    assert counts.of("b") == ([1, 1, 1], [0, 0, 0])
+    assert counts.of("c") == ([0, 0, 0], [0, 0, 0])
 
 
 def test_counts_outlive_their_request_and_its_slot_begins_anew() -> None:
@@ -49,10 +49,10 @@ def test_counts_outlive_their_request_and_its_slot_begins_anew() -> None:
     assert not runner._remove_request("a-1")
     runner.req_states.req_id_to_index["d-1"] = 2
     runner.step([4, 1], [0, 3])
-    assert counts.of("a-") == ([1, 1, 1], [1, 1, 0])
-    assert counts.of("d-") == ([1, 1, 1], [1, 1, 1])
+    assert counts.of("a") == ([1, 1, 1], [1, 1, 0])
+    assert counts.of("d") == ([1, 1, 1], [1, 1, 1])
     # A preempted request that comes back goes on counting.
     runner._remove_request("d-1")
     runner.req_states.req_id_to_index["d-1"] = 2
     runner.step([2, 1], [2, 3])
-    assert counts.of("d-") == ([2, 2, 2], [2, 1, 1])
+    assert counts.of("d") == ([2, 2, 2], [2, 1, 1])

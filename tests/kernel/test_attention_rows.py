@@ -25,9 +25,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 class Case:
     """Random inputs, and the row by its definition."""
 
-    def __init__(self, *, window: int = 0) -> None:
+    def __init__(self, *, window: int = 0, hidden: tuple[tuple[tuple[int, int], ...], ...] = ()) -> None:
         random = np.random.default_rng(3)
-        self.window = window
+        self.window, self.hidden = window, hidden
         self.tau = np.array([1.0, 1.0, 1.1, 1.3, 1.3, 1.6], np.float32) if not window else np.ones(6, np.float32)
         # Inputs come with the factor on them, as the kernels have them.
         self.q = random.normal(0, 1.5, (6, HEADS, WIDTH)).astype(np.float32) * self.tau[:, None, None]
@@ -39,7 +39,7 @@ class Case:
         return attention_rows(
             torch.from_numpy(self.q), torch.from_numpy(self.relative), torch.from_numpy(self.tau), torch.tensor(QUERIES),
             lambda start, stop: keys[:, start:stop], wanted, heads=heads or list(range(HEADS)), groups=GROUPS, scale=1 / WIDTH,
-            window=self.window,
+            window=self.window, hidden=[self.hidden[head] for head in heads or range(HEADS)] if self.hidden else (),
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -53,14 +53,21 @@ class Case:
         bias = np.take_along_axis(self.relative.astype(np.float64), np.broadcast_to(index[:, None], (6, HEADS, TOKENS)), 2)
         bias = np.where(near[:, None], bias, 0) / self.tau[:, None, None]
         seen = (distance >= 0) & ((distance < self.window) if self.window else True)
-        seen = np.broadcast_to(seen[:, None], content.shape)
+        seen = np.broadcast_to(seen[:, None], content.shape).copy()
+        for head, spans in enumerate(self.hidden):
+            for start, stop in spans:
+                seen[:, head] &= ~((at >= stop) & (key >= start) & (key < stop))
         logits = np.where(seen, self.tau[:, None, None] * (content + bias), -np.inf)
         weight = np.exp(logits - logits.max(-1, keepdims=True))
         weight /= weight.sum(-1, keepdims=True)
         return {"weight": weight, "content": np.where(seen, content, np.nan), "bias": np.where(seen, bias, np.nan)}
 
 
-CASES = {"global": {}, "local": {"window": EXTENT}}
+# Spans that cross chunks, lie within one, begin the context, end after some queries and before others; a head without any.
+HIDDEN = (((14, 40),), (), ((0, 3), (17, 19)), ((33, 41), (41, 82)))
+CASES = {
+    "global": {}, "local": {"window": EXTENT}, "hidden": {"hidden": HIDDEN}, "hidden local": {"window": EXTENT, "hidden": HIDDEN},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -71,6 +71,30 @@ def test_what_does_not_fit_is_refused_with_a_smaller_plan(plan: CapturePlan, tok
         )  # fmt: skip
 
 
+def test_what_recording_would_hold_too_much_of_is_refused_with_a_smaller_plan() -> None:
+    plan, tokens = CapturePlan(residual=ResidualPlan(keep="vectors", layers=tuple(range(8)))), 9_000
+    found = cost(plan, tokens)
+    assert found.disk_bytes < 16e9
+    with pytest.raises(
+        CaptureRefused, match=r"holds [\d,]+ bytes in every worker.*ResidualPlan\(keep=.norms.\) needs [\d,]+$"
+    ) as caught:
+        check_cost(found, plan.resolve(tokens), INFO, tokens, spans=50, free_bytes=1 << 50, recompute=True)
+    assert caught.value.detail == {"memory_bytes": found.memory_bytes, "limit_bytes": MEMORY_BYTES}
+    smaller = CapturePlan(residual=ResidualPlan(layers=tuple(range(8))))
+    check_cost(cost(smaller, tokens), smaller.resolve(tokens), INFO, tokens, spans=50, free_bytes=1 << 50, recompute=True)
+
+
+def test_draft_heads_are_counted() -> None:
+    drafting = INFO.model_copy(update={
+        "architecture": INKLING.model_copy(update={"draft_layers": 8}), "seams": (Seam(name="drafts", fires=True),),
+    })  # fmt: skip
+    plan = CapturePlan(drafts=True).resolve(MILLION)
+    found = cost_of(drafting, plan, MILLION, spans=0, speed=Speed())
+    # An id, a log-probability and a verdict per token and head.
+    assert found.disk_bytes == MILLION * 8 * (4 + 4 + 1)
+    assert found.memory_bytes < MEMORY_BYTES
+
+
 def test_many_cached_tokens_are_computed_again_only_when_asked_for() -> None:
     plan, tokens = CapturePlan(routing=True), RECOMPUTE_TOKENS + 1
     found, rest = cost(plan, tokens), {"spans": 50, "free_bytes": 1 << 50}

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from engine.kernel.array_files import ArrayFile
-from engine.kernel.recording import Rows, Selection, TokenRecorder
+from engine.kernel.batch_rows import Rows
+from engine.kernel.recording import Selection, TokenRecorder
 from engine.kernel.seam_sconv import history, sum_of, summaries, tap_terms
 from engine.protocol import TokenRange
 

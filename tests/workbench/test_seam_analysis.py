@@ -37,6 +37,34 @@ def test_sconv_taps_are_sums_over_tokens_and_shares_sum_to_one() -> None:
     assert found.data["tap"].values.tolist() == [-3, -2, -1, 0]
 
 
+def test_channels_of_a_convolution_from_its_inputs() -> None:
+    """Tap by tap, from kernel and inputs, over stretches of tokens; a stretch's first tokens lack their predecessors."""
+    tokens = (*range(6), *range(30, 45))
+    cap, arrays = capture(plan_of(sconv=SconvPlan(keep="channels", tokens=(range(6), range(30, 45)))))
+    found = cap.sconv_channels(5, "v")
+    x, kernel = arrays["sconv.channel_input"][:, 5, 1].astype(float), arrays["sconv.kernel"][5, 1].astype(float)
+    term = arrays["sconv.channel_term"][:, 5, 1].astype(float)
+    at, rows = {t: row for row, t in enumerate(tokens)}, []
+    along = np.zeros(kernel.shape)
+    for t in tokens:
+        back = [t - 3 + tap for tap in range(4)]
+        if any(b >= 0 and b not in at for b in back):
+            continue
+        rows.append(at[t])
+        for tap, b in enumerate(back):
+            along[:, tap] += (x[at[b]] if b >= 0 else 0) * kernel[:, tap] * term[at[t]]
+    assert found.data.attrs["tokens"] == len(rows) == 6 + 12
+    np.testing.assert_allclose(found["share"], along / (term[rows] ** 2).sum(0)[:, None], rtol=1e-9)
+    np.testing.assert_allclose(found["term"], np.sqrt((term[rows] ** 2).mean(0)), rtol=1e-9)
+    np.testing.assert_allclose(found["input"], np.sqrt((x[rows] ** 2).mean(0)), rtol=1e-9)
+    for wrong in ((9, "v"), (5, "gate")):
+        with pytest.raises(SelectionError, match="was not recorded"):
+            cap.sconv_channels(*wrong)
+    from workbench.figures import png
+
+    assert png(found.plot()).startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("keep", ["pooled", "whole", "topk"])
 @pytest.mark.parametrize("by", ["part", "modality", "span"])
 def test_attention_by_sums_the_weights_of_each_group(keep: str, by: str) -> None:

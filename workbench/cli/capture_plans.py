@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from engine.errors import BadRequest
-from engine.protocol import AttentionPlan, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
+from engine.protocol import AttentionPlan, CapturePlan, DraftsPlan, ResidualPlan, RoutingPlan, SconvPlan
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
     plan.add_argument("--residual", choices=("norms", "vectors"), help="the residual stream")
     plan.add_argument("--lens", type=int, default=0, metavar="K", help="with --residual: the K likeliest next tokens per layer")
+    plan.add_argument("--drafts", action="store_true", help="what the draft heads propose (an engine that drafts)")
     plan.add_argument(
         "--attention", metavar="TOKENS", help="attention rows of these query tokens: last, all, or positions as 0-99,250"
     )
@@ -44,7 +45,7 @@ def plan_of(args: argparse.Namespace) -> CapturePlan:
     """
     layers = {} if args.layers is None else {"layers": numbers(args.layers, "layers")}
     tokens: dict[str, Any] = {"tokens": numbers(args.tokens, "tokens")}
-    named = args.routing or args.sconv or args.attention or args.residual or args.lens
+    named = args.routing or args.sconv or args.attention or args.residual or args.lens or args.drafts
     try:
         return CapturePlan(
             routing=RoutingPlan(logits=args.logits, **layers, **tokens) if args.routing or args.logits or not named else None,
@@ -57,6 +58,7 @@ def plan_of(args: argparse.Namespace) -> CapturePlan:
             )
             if args.attention
             else None,
+            drafts=DraftsPlan(**tokens) if args.drafts else None,
         )
     except ValueError as problem:
         raise BadRequest(f"not a capture plan: {problem}") from problem

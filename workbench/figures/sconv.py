@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .axes import MUTED, bar, figure_of, layer_ticks, title
+from ..palettes import OKABE_ITO
+from .axes import MUTED, bar, figure_of, layer_ticks, quiet, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,28 @@ def sconv_taps(result: Result, *, group: str | None = None, width_in: float = 9.
         title(place, site)
         layer_ticks(place, layers, labelled=place is axes[0][0])
     bar(axes[0][-1], image, "share of the term's norm")
+    return figure
+
+
+def sconv_channels(result: Result, *, width_in: float = 9.0) -> Figure:
+    """Taps × channels, coloured by the tap's share; below, how large each channel's term is beside its input."""
+    data: Any = result.data
+    figure, axes = figure_of(result, 2, 1, rows=8, width_in=width_in)
+    share, taps = data["share"].values.T, data["tap"].values
+    reach = min(2.0, float(np.nanmax(np.abs(share), initial=1e-9)))
+    above, below = axes[0][0], axes[1][0]
+    image = above.imshow(share, cmap="RdBu_r", vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
+    above.set_yticks(range(len(taps)), [str(tap) for tap in taps])
+    above.set_ylabel("Tap", color=MUTED, fontsize=8)
+    quiet(above)
+    bar(above, image, "share of the term", extend="both")
+    channels = data["c"].values
+    below.plot(channels, data["input"].values, color=MUTED, linewidth=0.8, label="input")
+    below.plot(channels, data["term"].values, color=OKABE_ITO["blue"], linewidth=0.8, label="term")
+    below.set_xlabel("Channel", color=MUTED, fontsize=8)
+    below.set_ylabel("Root mean square", color=MUTED, fontsize=8)
+    below.legend(frameon=False, fontsize=7, labelcolor=MUTED)
+    quiet(below)
     return figure
 
 

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 
 from ...errors import BadRequest
 from ...protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Span, check_partition
-from ...protocol.intervention_sets import check, check_capture, from_json
+from ...protocol.intervention_sets import check, from_json
 from ...protocol.wire import CaptureBody
 from ..contexts import StoredContext
 from ..dependencies import State
@@ -28,10 +28,12 @@ MAX_SLICE_BYTES = 64 << 20
 async def start(body: CaptureBody, state: State) -> CaptureJob:
     """Queue a capture of a stored context; one runs at a time. A plan that cannot be fulfilled is refused here."""
     context, plan = await _resolved(body, state)
+    adapter = state.adapters.chosen(body.adapter.name, body.adapter.id) if body.adapter else None
     interventions = tuple(from_json(item) for item in body.interventions)
     check(interventions, state.info, len(context))
-    check_capture(interventions, plan.seams())
-    return state.jobs.start(state, context, plan, _spans(body, context), recompute=body.recompute, interventions=interventions)
+    return state.jobs.start(
+        state, context, plan, _spans(body, context), recompute=body.recompute, interventions=interventions, adapter=adapter
+    )
 
 
 @routes.post("/captures/cost")

@@ -28,6 +28,7 @@ async def scores(body: ScoreBody, state: State) -> StreamingResponse:
     Closing the connection ends the work. What can be refused is refused before the first byte.
     """
     context = await asyncio.to_thread(state.contexts.get, body.context)
+    adapter = state.adapters.chosen(body.adapter.name, body.adapter.id) if body.adapter else None
     interventions = [from_json(item) for item in body.interventions]
     check(interventions, state.info, len(context))
     if body.first >= len(context):
@@ -38,7 +39,7 @@ async def scores(body: ScoreBody, state: State) -> StreamingResponse:
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
         try:
-            async for item in score(state, context, body.first, generation.new_request_id(), interventions):
+            async for item in score(state, context, body.first, generation.new_request_id(), interventions, adapter):
                 yield ("Scores", {"logprobs": item}) if isinstance(item, list) else event_to_json(item)
         finally:
             admitted.leave()
