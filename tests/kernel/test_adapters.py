@@ -15,8 +15,9 @@ import pytest
 import engine
 from engine.demo.shape import Shape
 from engine.errors import AdapterRefused, AdapterUnknown, BadRequest, EngineStartError, FeatureUnsupported
-from engine.protocol import Rendered, Span
+from engine.protocol import CapturePlan, Rendered, ResidualPlan, Span
 from tests.cpu.adapter_files import random_adapter, write_adapter
+from workbench import compare
 from workbench.cli import main
 
 SHAPE = Shape()
@@ -111,6 +112,39 @@ def test_several_adapters_and_the_model_alone_run_together(own: engine.Engine, f
     replies = asyncio.run(together())
     assert [reply.token_ids.tolist() for reply in replies] == alone
     assert [reply.adapter for reply in replies] == names
+
+
+@slow
+def test_a_reply_is_looked_at_by_the_adapter_that_gave_it(own: engine.Engine, folder: Path) -> None:
+    own.adapters.load("first")
+    replies = {name: own.generate(PROMPT, max_tokens=10, temperature=0, logprobs=0, adapter=name) for name in (None, "first")}
+    reply = replies["first"]
+    said = np.array([item.logprob for item in reply.logprobs])
+    # One prefill instead of single steps: float32 sums over batches of another size.
+    np.testing.assert_allclose(own.score(reply), said, atol=1e-4)
+    assert np.abs(own.score(reply, adapter=None) - said).max() > 0.01
+    plan = CapturePlan(routing=True, residual=ResidualPlan(keep="vectors", lens=1))
+    capture = own.capture(reply, plan)
+    assert capture.provenance["adapter"]["id"] == reply.provenance["adapter"]["id"]
+    # The lens after the last layer is the adapter's own prediction of every token of its greedy answer.
+    first = len(PROMPT) - 1
+    lens = capture.residual["lens_token"].values[first : first + 10, -1, 0]
+    np.testing.assert_array_equal(lens, reply.token_ids)
+    alone = own.capture(own.context_of(reply), plan)
+    assert "adapter" not in alone.provenance
+    assert np.abs(alone.residual["vector"].values - capture.residual["vector"].values).max() > 0.01
+    assert own.capture(PROMPT, plan, adapter="first").provenance["adapter"]["name"] == "first"
+    compared = compare(replies[None], reply, engine=own, plan=CapturePlan(routing=True))
+    np.testing.assert_allclose(compared.scores["base"], own.score(replies[None]), atol=1e-4)
+    np.testing.assert_allclose(compared.scores["changed"], own.score(replies[None], adapter="first"), atol=1e-4)
+    # Another adapter of the same name is not the one that answered.
+    own.adapters.unload("first")
+    with pytest.raises(AdapterUnknown, match="'first'"):
+        own.capture(reply, plan)
+    own.adapters.load("second", name="first")
+    for look in (lambda: own.capture(reply, plan), lambda: own.score(reply)):
+        with pytest.raises(AdapterUnknown, match="has that name now"):
+            look()
 
 
 @slow
@@ -258,20 +292,25 @@ def test_a_folder_that_is_none_starts_nothing(tmp_path: Path) -> None:
 @pytest.mark.engine
 def test_an_engine_without_adapters_says_how_to_have_them(eng: engine.Engine) -> None:
     assert not eng.info.adapters.enabled
-    for attempt in (lambda: eng.adapters.load("x"), lambda: eng.generate(PROMPT, adapter="x")):
+    looking = CapturePlan(routing=True)
+    for attempt in (
+        lambda: eng.adapters.load("x"), lambda: eng.generate(PROMPT, adapter="x"), lambda: eng.score(PROMPT, first=9, adapter="x"),
+        lambda: eng.capture(PROMPT, looking, adapter="x"),
+    ):  # fmt: skip
         with pytest.raises(FeatureUnsupported, match="--adapters FOLDER"):
             attempt()
 
 
-def test_what_runs_behind_an_adapters_reply_would_be_another_model() -> None:
-    from engine.connection import Connection
+def test_a_replys_own_adapter_is_asked_for_unless_another_is_named() -> None:
+    from engine.looking import adapter_of
     from engine.protocol import Reply, Timings, Usage
-    from engine.uploads import Uploads
+    from engine.protocol.wire import AdapterChoice
 
     reply = Reply(
         text="", reasoning="", tool_calls=(), token_ids=np.array([1], np.uint32), finish_reason="stop", context="sha256:0",
         usage=Usage(prompt_tokens=1, cached_tokens=0, completion_tokens=1), timings=Timings(first_token_s=0, total_s=0),
-        request_id="r", adapter="sailor",
+        request_id="r", adapter="sailor", provenance={"adapter": {"id": "sha256:1"}},
     )  # fmt: skip
-    with pytest.raises(FeatureUnsupported, match="adapter 'sailor' gave this reply"):
-        Uploads(Connection("http://127.0.0.1:1", None)).with_reply(reply)
+    assert adapter_of(reply, ...) == AdapterChoice(name="sailor", id="sha256:1")
+    assert adapter_of(reply, None) is adapter_of(PROMPT, ...) is None
+    assert adapter_of(reply, "notary") == AdapterChoice(name="notary")

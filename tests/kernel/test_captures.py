@@ -11,8 +11,10 @@ import httpx
 import numpy as np
 import pytest
 
-from engine.errors import CaptureRefused
+import engine
+from engine.errors import CaptureRefused, EngineDied
 from engine.protocol import AttentionPlan, CaptureJob, CapturePlan, ResidualPlan, RoutingPlan, SconvPlan
+from engine.recipes import FOLDER
 from workbench import Capture, Context
 
 pytestmark = pytest.mark.engine
@@ -99,7 +101,7 @@ def test_the_client_builds_a_capture_of_a_context_and_of_a_reply(eng, context: C
 
 
 def test_a_plan_that_cannot_be_fulfilled_is_refused_before_anything_runs(eng, http: httpx.Client, context: Context) -> None:
-    with pytest.raises(CaptureRefused, match="drafts"):
+    with pytest.raises(CaptureRefused, match=r"this engine drafts nothing: start one that does"):
         eng.capture(context, CapturePlan(drafts=True))
     for plan, words in (
         (CapturePlan(routing=RoutingPlan(layers=(0,))), "layer 0 has no routing: layers 1"),
@@ -204,6 +206,42 @@ def test_a_cancelled_capture_keeps_what_was_written_and_says_that_it_is_partial(
     assert (int(written.sum()), len(written)) == (once, asked)
     assert written[:once].all()
     assert "PARTIAL" in repr(capture)
+
+
+@pytest.mark.slow
+def test_an_engine_that_dies_during_a_capture_leaves_a_readable_part(tmp_path_factory: pytest.TempPathFactory) -> None:
+    import psutil
+
+    recipe = tmp_path_factory.mktemp("recipes") / "demo-dies.toml"
+    recipe.write_text((FOLDER / "demo.toml").read_text("utf-8"), "utf-8")
+    running = engine.start(recipe)
+    context = Context()
+    context.add_text("A long text. " * 20_000)
+    context.ask("z")
+    last = len(context.render(running)) - 1
+    plan = CapturePlan(routing=True, sconv=True, attention=AttentionPlan(queries=(300, last)))
+    run = running.start_capture(context, plan)
+    deadline = time.monotonic() + 200
+    while run.refresh().done_tokens < 4_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    (found,) = [item for item in engine.list() if item.url == running.url]
+    (core,) = [child for child in psutil.Process(found.presence.pid).children() if "EngineCore" in " ".join(child.cmdline())]
+    core.kill()
+    with pytest.raises(EngineDied, match=r"Capture\.load") as caught:
+        run.result()
+    left = Capture.load(caught.value.detail["folder"])
+    assert not left.complete
+    assert 0 < left.manifest.covered_tokens < len(left)
+    once, asked = left.manifest.coverage["routing"]
+    assert 4_000 <= once < asked == len(left)
+    # What was written is whole, and what was not is told apart from it.
+    weight = left.routing["weight"].values + 0
+    assert (weight[:once].sum(-1) > 0).all()
+    assert left.manifest.coverage["attention"] == (1, 2)
+    np.testing.assert_allclose(left.attention["weight"].sel(q=300).sum("span"), 1, atol=1e-5)
+    assert "PARTIAL" in repr(left)
+    assert "Partial" in " ".join(left.routing_by("modality").notes)
 
 
 def test_attention_of_a_reply_looks_back_over_its_cached_prompt(eng, context: Context) -> None:

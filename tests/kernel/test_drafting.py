@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.protocol import CapturePlan, DraftsPlan
 from engine.recipes import FOLDER
 from workbench import Context
 
@@ -45,6 +46,23 @@ def test_greedy_answers_are_those_without_drafts(eng: engine.Engine, drafting: e
         assert usage.drafted[0] >= usage.drafted[1] >= 0
         assert usage.accepted[0] >= usage.accepted[1] >= 0
         assert usage.completion_tokens <= 1 + usage.drafted[0] + sum(usage.accepted)
+
+
+def test_a_capture_of_a_reply_finds_the_steps_that_the_engine_took(drafting: engine.Engine) -> None:
+    reply = drafting.generate(asked("Say something about the sea, at length."), max_tokens=48, temperature=0)
+    capture = drafting.capture(reply, CapturePlan(drafts=True))
+    assert capture.complete
+    assert capture.drafts.sizes == {"t": len(capture), "depth": 2}
+    steps = capture.draft_steps()
+    assert steps.data.attrs["first"] == len(capture) - len(reply.token_ids)
+    assert steps.data.attrs["steps"] == reply.usage.drafted[0]
+    accepted = steps["accepted"].values
+    for depth, counted in enumerate(reply.usage.accepted, start=1):
+        # The engine also counts what the last step accepted beyond the answer's end.
+        assert 0 <= counted - int((accepted >= depth).sum()) <= 1
+    assert (capture.drafts["logprob"].values <= 0).all()
+    tail = drafting.capture(reply, CapturePlan(drafts=DraftsPlan(tokens="reply")))
+    np.testing.assert_array_equal(tail.drafts["token"], capture.drafts["token"].sel(t=tail.drafts["t"]))
 
 
 def test_status_counts_by_depth(drafting: engine.Engine) -> None:
