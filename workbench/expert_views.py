@@ -42,8 +42,11 @@ class ExpertView:
         return f"ExpertView(layer {self.layer}, expert {self.expert}: {np.nanmean(share):.2%} of the weight)"
 
     def share(self) -> NDArray[np.float32]:
-        """Its share of every token's weight, shape (t,): 0 where it was not chosen, NaN where nothing was written."""
-        return expert_share(self.capture.routing, self.layer, self.expert)
+        """Its share of every token's weight, shape (t,): 0 where it was not chosen, NaN where nothing was recorded."""
+        routing = self.capture.routing
+        whole = np.full(len(self.capture), np.nan, np.float32)
+        whole[routing["t"].values] = expert_share(routing, self.layer, self.expert)
+        return whole
 
     def by(self, by: By = "part") -> Result:
         """Mean share, tokens that chose it and all tokens, by modality, part or span."""

@@ -80,7 +80,7 @@ def report_html(
     sections.append(f"<h2>What was composed</h2>{parts_html(rendered)}")
     if budget is not None:
         sections.append(f"<h2>What it costs</h2>{_budget(budget, reply)}")
-    if capture is not None:
+    if capture is not None and "routing" in capture.seams and capture.routing.sizes["t"] == len(capture):
         sections.append(f"<h2>Which experts it used</h2>{_routing(capture)}")
         style += _widget_css()
     if analyses:

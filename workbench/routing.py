@@ -135,7 +135,7 @@ def load_by(routing: xr.Dataset, spans: Sequence[Span], by: By = "modality") -> 
         Not a grouping.
     """
     names, groups = group_tokens(spans, by)
-    result = _grouped(routing, groups, names, 0, routing.sizes["t"])
+    result = _grouped(routing, groups[routing["t"].values], names, 0, routing.sizes["t"])
     return result.rename(group=by)
 
 

@@ -130,7 +130,7 @@ class RoutingAnalysis:
 
         if "logits" not in self.routing:
             raise SelectionError("a margin needs the router's logits: capture again with RoutingPlan(logits=True)")
-        names, groups = group_tokens(self.spans, by)
+        names, groups = self._groups(by)
         experts, layers = int(self.routing.attrs["experts"]), self.routing.sizes["l"]
         total, count = np.zeros((len(names), layers)), np.zeros((len(names), layers), np.int64)
         for block in blocks(self.routing):
@@ -165,11 +165,16 @@ class RoutingAnalysis:
         check_cell(self.routing, layer, expert)
         return ExpertView(self, layer, expert)  # pyright: ignore[reportArgumentType]
 
+    def _groups(self, by: By) -> tuple[list[str], np.ndarray]:
+        """Names of the groups, and the group of each recorded token."""
+        names, groups = group_tokens(self.spans, by)
+        return names, groups[self.routing["t"].values]
+
     def _means(self, by: By) -> xr.Dataset:
         """Mean entropy and sink mass by group and layer."""
         import xarray as xr
 
-        names, groups = group_tokens(self.spans, by)
+        names, groups = self._groups(by)
         shape = (len(names), self.routing.sizes["l"])
         sums = {"entropy_bits": np.zeros(shape), "sink_mass": np.zeros(shape)}
         tokens = np.zeros(shape, np.int64)

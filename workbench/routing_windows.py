@@ -109,7 +109,18 @@ class RoutingWindows:
 
     @classmethod
     def of(cls, capture: Capture) -> RoutingWindows:
-        """The windows of `capture`, made on first use (or read, where they were saved beside it) and kept with it."""
+        """The windows of `capture`, made on first use (or read, where they were saved beside it) and kept with it.
+
+        Raises
+        ------
+        SelectionError
+            Its routing is of some tokens only: a window is a range of all.
+        """
+        if capture.routing.sizes["t"] != len(capture):
+            raise SelectionError(
+                f"this capture has routing of {capture.routing.sizes['t']:,} of {len(capture):,} tokens, a map shows all of them: "
+                "capture with CapturePlan(routing=True), or use the analyses (cap.routing_by, cap.expert)"
+            )
         if "windows" not in capture._made:
             from .routing_store import load as stored
 

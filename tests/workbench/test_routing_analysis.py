@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.protocol import Span
+from engine.protocol import RoutingPlan, Span
 from tests.fabricated_capture import capture, rendered
+from tests.fabricated_insides import capture as fabricated
+from tests.fabricated_insides import plan_of
 from workbench.errors import SelectionError
 from workbench.expert_views import best_windows
 from workbench.figures import png
 from workbench.routing import group_tokens
+from workbench.routing_windows import RoutingWindows
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,28 @@ def test_routing_by_modality_is_what_a_loop_counts(cap) -> None:
             assert found["balance"].sel(at).item() == pytest.approx(-(p * np.log2(p)).sum() / np.log2(12))
     assert found["sink_mass"].sel(modality="framing").mean() > found["sink_mass"].sel(modality="text").mean() + 0.05
     assert "intervention" in found.notes[-1]
+
+
+def test_routing_of_some_tokens_is_grouped_by_where_they_are() -> None:
+    """Tokens 120 to 140 of a context lie in a picture and behind it, whatever row of the arrays they are."""
+    tokens = range(120, 140)
+    some, arrays = fabricated(plan_of(routing=RoutingPlan(tokens=(tokens,), logits=True)))
+    names, groups = group_tokens(some.spans, "modality")
+    want = np.bincount(groups[120:140], minlength=len(names))
+    for result in (some.routing_by("modality"), some.margin("modality"), some.routing_entropy("modality")):
+        np.testing.assert_array_equal(result["tokens"].isel(l=0), want)
+    used = some.expert(2, 3).by("modality")
+    np.testing.assert_array_equal(used["tokens"], want)
+    share = some.expert(2, 3).share()
+    assert np.isnan(share[:120]).all()
+    assert np.isnan(share[140:]).all()
+    chosen = (arrays["routing.expert"][:, 1] == 3).any(-1)
+    np.testing.assert_array_equal(share[120:140] > 0, chosen)
+    best = some.expert(2, int(arrays["routing.expert"][0, 1, 0])).patches(30)
+    assert set(best["start"].values.tolist()) <= set(tokens)
+    assert best.data.sizes["rank"] > 0
+    with pytest.raises(SelectionError, match="routing of 20 of 205 tokens, a map shows all"):
+        RoutingWindows.of(some)
 
 
 def test_coactivation_counts_pairs(cap) -> None:

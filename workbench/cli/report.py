@@ -19,9 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Write the report, return 0."""
     from ..captures import Capture
+    from ..report_findings import findings
     from ..reports import write_report
 
-    path = write_report(args.out, capture=Capture.load(args.capture))
+    capture = Capture.load(args.capture)
+    path = write_report(args.out, capture=capture, analyses=findings(capture))
     console.show(f"{path}: {path.stat().st_size / 1e6:.1f} MB, open it in a browser")
     console.result({"path": str(path), "bytes": path.stat().st_size})
     return 0
