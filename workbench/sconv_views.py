@@ -159,7 +159,9 @@ def check_sites(subject: SconvSubject, sites: Sequence[str], layers: Sequence[in
     chosen = tuple(str(site) for site in sites)
     if not chosen or set(chosen) - set(subject.windows.sites):
         raise SelectionError(f"sites {', '.join(chosen) or 'none'}: choose some of {', '.join(subject.windows.sites)}")
-    return ScaleSconv(sites=chosen, layers=layers if isinstance(layers, str) else tuple(int(layer) for layer in layers))
+    where: Any = layers if isinstance(layers, str) else tuple(int(layer) for layer in layers)
+    sites_of: Any = chosen
+    return ScaleSconv(sites=sites_of, layers=where)
 
 
 def without(subject: SconvSubject, sites: Sequence[str], layers: Sequence[int] | str = "all") -> str:

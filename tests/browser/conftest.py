@@ -23,7 +23,7 @@ SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--disable-component-update", "--disable-sync", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
 ]  # fmt: skip
 WAIT_MS = 120_000
 """A busy machine is slow, not broken."""

@@ -51,6 +51,7 @@ export function render({ model, el, signal: hostSignal }) {
   let measures = asFloat32(get("measures"));
   let measure = selection() ? 0 : 1;
   /** @type {any} */ let detail = null; // the row in view: {start, width, buckets, values}
+  /** @type {{t: number, stop: number, row: number} | null} */ let pointed = null;
   /** @type {any[]} */ let parts = [];
   /** @type {any} */ let effects = { running: null, prefill: null, found: [] };
 
@@ -147,6 +148,7 @@ export function render({ model, el, signal: hostSignal }) {
     if (!found) return;
     detail = { ...found.result, values: asFloat32(found.buffers[0]) };
     showRow();
+    if (pointed) readKeys(pointed); // what is pointed at may have been beyond the row that was there
   }
   async function fetchParts() {
     const found = await ask("parts", row());
@@ -167,7 +169,7 @@ export function render({ model, el, signal: hostSignal }) {
     const found = await ask("profile", { query: get("query"), layer: get("layer") });
     if (!found) return;
     const mixed = found.buffers[1] ? asFloat32(found.buffers[1]) : new Float32Array(0);
-    const title = mixed.length ? `Relative bias, layer ${get("layer")}: ${headName()} in colour, the bank in grey` : `Relative bias, layer ${get("layer")}: the bank of profiles`;
+    const title = `Bias by distance, layer ${get("layer")}: ${mixed.length ? `${get("head") < 0 ? "heads" : headName()} blue, bank grey` : "the bank"}`;
     profile.set({ reach: found.result.reach, bank: asFloat32(found.buffers[0]), mixed, head: meta.heads.indexOf(get("head")), title });
   }
   const showSource = () => source.show(parts, selection());
@@ -210,6 +212,7 @@ export function render({ model, el, signal: hostSignal }) {
       MEASURES.map(([, words, named], i) => (Number.isNaN(measures[i * size + at]) ? "" : `${words} ${named(measures[i * size + at])}`)));
   }
   function readKeys(/** @type {{t: number, stop: number, row: number} | null} */ at) {
+    pointed = at;
     if (!at) return rest0();
     const where = place(spanAt(meta.spans, at.t), at.t);
     const b = detail ? Math.floor((at.t - detail.start) / detail.width) : -1;

@@ -71,9 +71,9 @@ class AttentionView(TwinnedWidget):
         self.capture = capture
         self.subject = AttentionSubject.of(capture, engine, reply)
         state = traits(self.subject)
-        layer = state["layer"] if layer is None else layer
-        self.subject.windows.place(query, layer, head)
-        state.update(query=query, layer=layer, head=head, selection=list(selection or ()))
+        chosen = int(state["layer"]) if layer is None else layer
+        self.subject.windows.place(query, chosen, head)
+        state.update(query=query, layer=chosen, head=head, selection=list(selection or ()))
         super().__init__(**state)
 
     @property

@@ -25,6 +25,7 @@ BENCHES = (
     "capture",
     "compose",
     "runner",
+    "widgets",
 )  # fmt: skip
 """Names of the benches; each is the module ``workbench.benchmarks.<name>``."""
 

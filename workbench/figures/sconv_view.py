@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ def sconv_view(subject: SconvSubject, *, site: str, width_in: float = 9.0) -> Fi
     figure.suptitle(
         "Short convolutions: weights by tap (median, half and 80 % of the channels)", fontsize=10, color=INK, x=0.01, ha="left"
     )
-    upper, lower = figure.subfigures(2, 1, height_ratios=(0.6 * len(windows.sites) + 0.2, rows + 0.5))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(0.6 * len(windows.sites) + 0.2, rows + 0.5))
+    upper, lower = parts
     quantiles = kernel_quantiles(subject.capture)
     axes = upper.subplots(len(windows.sites), len(chosen), squeeze=False, sharey="row")
     taps = np.arange(0, -quantiles.shape[2], -1)
