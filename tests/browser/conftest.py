@@ -8,6 +8,7 @@ settings of its own, and looks for engines where the tests' engine is.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -20,6 +21,13 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+KEPT = {
+    "attention-view-light-1200": "attention_view", "chat-lab": "chat", "composer-light-1200": "composer",
+    "engine-status-lab": "engine_status", "routing-map-lab": "routing_map", "sconv-view-light-1200": "sconv_view",
+    "span-table-lab": "span_table",
+}  # fmt: skip
+"""Screenshots that the documentation shows; kept there when ``INKLING_KEEP_PICTURES`` is set."""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -101,6 +109,8 @@ def shoot() -> Callable[..., Path]:
     def shoot(page: Any, name: str, **options: Any) -> Path:
         path = SCREENSHOTS / f"{name}.png"
         page.screenshot(path=path, **options)
+        if os.environ.get("INKLING_KEEP_PICTURES") and name in KEPT:
+            shutil.copy(path, PICTURES / f"{KEPT[name]}.png")
         return path
 
     return shoot

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 
 import nbformat
+import numpy as np
 import pytest
 
 from engine.protocol import AttentionPlan
 from tests.browser.widget_pages import check_accessible, eventually, looks, write_notebook
+from tests.fabricated_capture import rendered
 from tests.fabricated_insides import capture, plan_of
+from workbench import samples
+from workbench.readers import read_audio, read_image
 
 pytestmark = pytest.mark.browser
 
@@ -18,8 +22,19 @@ VIEW, STRIP, READOUT = ".ink-attention", ".ink-attention [aria-roledescription='
 
 @pytest.fixture(scope="module")
 def cap():
-    plan = plan_of(attention=AttentionPlan(queries=(60, 150, range(190, 204)), layers="all", keep="whole", profiles=True))
-    return capture(plan)[0]
+    plan = plan_of(attention=AttentionPlan(queries=(30, 100, range(136, 148)), layers="all", keep="whole", profiles=True))
+    cap = capture(plan, rendered(image_px=(280, 240), audio_s=1.35))[0]
+    # Peaks, as real rows have, and profiles that fall off; a picture and a recording to lay them over.
+    weight, bank, profile = (cap.attention[name].values for name in ("weight", "bank", "profile"))
+    weight **= 12
+    weight /= weight.sum(-1, keepdims=True)
+    for values in (bank, profile):
+        rows, reach = values.shape[-2], values.shape[-1]
+        values[...] = np.linspace(-1.2, 2, rows)[:, None] * np.exp(-np.arange(reach) / np.linspace(3, 20, rows)[:, None])
+    for item in cap.rendered.media:
+        source = read_image if item.kind == "image" else read_audio
+        cap.rendered.blobs[item.blob] = source(samples.paths()[item.kind]).blob
+    return cap
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +60,7 @@ def page(lab, visit, notebook):
 
 def test_the_view_shows_rows_and_answers_keys_and_pointer(page, lab, cap, shoot):
     # Parts as the analysis says, heaviest first.
-    want = cap.attention_by("part")["weight"].sel(q=60, l=5).mean("h")
+    want = cap.attention_by("part")["weight"].sel(q=30, l=5).mean("h")
     shown = page.locator(f"{VIEW} .ink-parts tbody th").all_inner_texts()
     order = [str(want["group"].values[i]) for i in want.values.argsort()[::-1]]
     assert [name for name in shown if name in order][:3] == [name for name in order if name in shown][:3]
@@ -58,7 +73,7 @@ def test_the_view_shows_rows_and_answers_keys_and_pointer(page, lab, cap, shoot)
     for key in ("ArrowUp", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     eventually(lab, page, "view.layer, view.head", "4 1")
-    page.get_by_text("Token 150, layer 4 (sliding), head 1").wait_for()
+    page.get_by_text("Token 100, layer 4 (sliding), head 1").wait_for()
 
     # A part by its name: its tokens are chosen, the picture takes the heat, the heads say how much they give it.
     page.get_by_role("button", name="chart.png").click()
@@ -81,7 +96,7 @@ def test_the_view_shows_rows_and_answers_keys_and_pointer(page, lab, cap, shoot)
     page.wait_for_function("() => document.querySelector('.ink-attention .ink-readout').innerText.includes('weight')")
     assert "engine= and reply=" in page.locator(VIEW).inner_text()
     check_accessible(page, VIEW)
-    lab.python(page, "view.selection = []; view.window = [0, 205]")
+    lab.python(page, "view.selection = []; view.window = [0, len(cap)]")
     looks(page, VIEW, "attention-view", shoot)
 
 

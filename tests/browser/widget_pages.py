@@ -42,7 +42,8 @@ def set_look(page: Any, theme: str, width: int) -> None:
     name = "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"
     page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
     page.wait_for_function(f"() => document.body.dataset.jpThemeLight === '{'false' if theme == 'dark' else 'true'}'")
-    page.set_viewport_size({"width": width, "height": 1400})
+    page.set_viewport_size({"width": width, "height": 1700})
+    page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     page.wait_for_timeout(400)  # layout and theme settle; a picture is for people
 
 

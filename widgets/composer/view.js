@@ -155,7 +155,7 @@ export function render({ model, el, signal: hostSignal }) {
   function resize() {
     const width = Math.max(320, Math.floor(root.clientWidth || el.clientWidth));
     bar.resize(width);
-    previews.resize(width >= 800 ? Math.floor((width - 32) * 0.38) : width);
+    previews.resize((width >= 800 ? Math.floor((width - 32) * 0.38) : width) - 2); // an outline around the picture
     hideTwin(el, true);
   }
   const observer = new ResizeObserver(resize);

@@ -35,13 +35,16 @@ const emit = (name, ...values) => { for (const listener of [...(listeners.get(na
 const { head, buffers } = await packed(await fetch("/state"));
 const state = { ...head.plain };
 head.binary.forEach((name, i) => { state[name] = buffers[i]; });
+window.open_questions = 0;
 window.model = {
   get: (name) => state[name], set(name, value) { state[name] = value; emit(`change:${name}`); }, save_changes() {},
   on(name, listener) { if (!listeners.has(name)) listeners.set(name, new Set()); listeners.get(name).add(listener); },
   off(name, listener) { listeners.get(name)?.delete(listener); },
   async send(content) {
+    window.open_questions += 1;
     const answer = await packed(await fetch("/ask", { method: "POST", body: JSON.stringify(content) }));
-    emit("msg:custom", answer.head, answer.buffers);
+    emit("msg:custom", answer.head, answer.buffers); // may ask the next one
+    window.open_questions -= 1;
   },
 };
 widget.render({ model: window.model, el: document.getElementById("host") });

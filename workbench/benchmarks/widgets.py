@@ -22,6 +22,7 @@ SUMMARY = "the widgets in a real browser: first paint, frames per second, bytes 
 
 STRIP = "[aria-roledescription='token strip']"
 PAINTED = "() => window.painted_ms !== undefined && document.querySelector(\"[aria-roledescription='token strip']\") !== null"
+ANSWERED = "() => window.open_questions === 0"
 FRAMES = """async ([selector, kind, seconds]) => {
   const canvas = document.querySelector(selector);
   const box = canvas.getBoundingClientRect();
@@ -115,16 +116,17 @@ def _open(shown: Hosted) -> float:
 
 def _gestures(bench: Bench, shown: Hosted, name: str, seconds: float) -> None:
     page = shown.page
-    page.wait_for_load_state("networkidle")
+    page.wait_for_function(ANSWERED)
     zoomed = (
         "() => document.querySelector(\"%s\").dispatchEvent(new WheelEvent('wheel', {ctrlKey: true, deltaY: -900, clientX: 600}))"
     )
     for kind in ("hover", "pan", "zoom"):
         if kind == "pan":  # there is nothing to pan in the whole
             page.evaluate(zoomed % STRIP)
+            page.wait_for_function(ANSWERED)
         before, questions = shown.carried, len(shown.sent)
         gaps = page.evaluate(FRAMES, [STRIP, kind, seconds])
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(ANSWERED)
         _frames(bench, f"{name}: {kind}", gaps)
         asked = len(shown.sent) - questions
         bench.value(f"{name}: bytes of {seconds:g} s {kind}", shown.carried - before, unit="bytes", note=f"{asked} questions")
@@ -154,7 +156,7 @@ def _memory(bench: Bench, shown: Hosted, name: str, gestures: int) -> None:
                 page.mouse.click(x, box["y"] + 60)
             if n % 10 == 9:
                 page.keyboard.press("Escape")
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(ANSWERED)
 
     def held() -> tuple[int, int]:
         session.send("HeapProfiler.collectGarbage")

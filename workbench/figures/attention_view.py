@@ -58,6 +58,9 @@ def _heads(axes: Axes, subject: AttentionSubject, query: int) -> None:
     share = np.divide(bias, bias + content, out=np.zeros_like(bias), where=bias + content > 0)
     image = axes.imshow(share * 100, cmap="cividis", vmin=0, aspect="auto", interpolation="nearest")
     bar(axes, image, "%")
+    heads = subject.windows.heads
+    step = -(-len(heads) // 16)
+    axes.set_xticks(range(0, len(heads), step), [str(head) for head in heads[::step]])
     axes.set_xlabel("Head", color=MUTED, fontsize=8)
     title(axes, "Bias's share of the logit")
     layer_ticks(axes, subject.windows.layers)
@@ -89,5 +92,6 @@ def _row(axes: Axes, subject: AttentionSubject, query: int, layer: int, head: in
     axes.set_ylim(bottom=0)
     per = "key" if found.width_tokens == 1 else f"{found.width_tokens:,} keys"
     axes.set_ylabel(f"% per {per}", color=MUTED, fontsize=8)
-    axes.set_xlabel("Token", color=MUTED, fontsize=8, labelpad=8)
+    axes.set_xlabel("Token", color=MUTED, fontsize=8)
     quiet(axes)
+    axes.tick_params(axis="x", pad=12, length=0)  # below the parts' colours
