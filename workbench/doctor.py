@@ -31,6 +31,9 @@ SHARED_MEMORY_BYTES = 64 << 20
 VLLM_VERSION = "0.32"
 """The release whose private names ``engine.cpu`` and ``engine.kernel`` know."""
 
+COMPILERS = ("c++", "g++", "clang++")
+"""What the engine looks for, after ``CXX``; the list of ``engine.cpu.native.building``, which a client does not import."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 State = Literal["ok", "note", "stop"]
@@ -214,8 +217,16 @@ def check_port() -> Finding:
 
 
 def check_compiler() -> Finding:
-    """A compiler is not needed; said because other set-ups of vLLM want one."""
-    return Finding(name="compiler", state="ok", text="not needed: the recipes run eagerly")
+    """A C++ compiler: with one, attention without a GPU has a native kernel; without, torch does it."""
+    if os.environ.get("INKLING_NATIVE", "").lower() in ("0", "off", "no", "false"):
+        text = "not used: INKLING_NATIVE switches the native attention kernel off, torch computes"
+        return Finding(name="compiler", state="ok", text=text)
+    chosen = os.environ.get("CXX", "").split()[:1]
+    path = next((found for name in (*chosen, *COMPILERS) if (found := shutil.which(name))), None)
+    if path is None:
+        text = "no C++ compiler: without a GPU, torch computes attention; the same answers, slower on long contexts"
+        return Finding(name="compiler", state="note", text=text, remedy="apt-get install g++ (CXX names another compiler)")
+    return Finding(name="compiler", state="ok", text=f"{path} (builds the native attention kernel on first use without a GPU)")
 
 
 def check_browser() -> Finding:

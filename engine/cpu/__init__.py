@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["active", "install", "refused_option", "register", "unsupported_fields"]
+__all__ = ["active", "install", "kernels", "refused_option", "register", "unsupported_fields"]
 
 
 def active() -> bool:
@@ -22,6 +22,16 @@ def active() -> bool:
     import torch
 
     return not torch.cuda.is_available()
+
+
+def kernels() -> str:
+    """What computes the model: ``torch``, ``torch, native attention (avx512)`` or, with a GPU, ``vllm``. Builds what is used."""
+    if not active():
+        return "vllm"
+    from .native.kernel import loaded
+
+    native = loaded()
+    return f"torch, native attention ({native.set})" if native else "torch"
 
 
 def register() -> None:

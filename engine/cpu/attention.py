@@ -1,4 +1,4 @@
-"""Exact attention with Inkling's relative bias over vLLM's paged keys and values.
+"""Exact attention with Inkling's relative bias over vLLM's paged keys and values, in torch; :mod:`.native` does the same faster.
 
 The bias of query `i` for key `j` is ``relative[i, h, i - j]`` within its extent and exactly zero beyond. So keys further away than
 the extent need no mask at all: a block of queries attends to them with plain flash attention, to the near ones with the bias as
@@ -11,11 +11,13 @@ Measured shapes and the source of this arrangement: the banded prefill of the pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
+
+from .native import kernel
 
 QUERY_BLOCK = 512
 """Most queries per block: larger ones gain nothing, and the mask of the near band grows with their square."""
@@ -28,10 +30,20 @@ KEY_STEP = 8192
 
 
 class RelativeAttention:
-    """Stands in for vLLM's FA4 kernel object."""
+    """Stands in for vLLM's FA4 kernel object: one call is a layer's attention of a whole step.
+
+    Parameters
+    ----------
+    native : callable
+        Gives the native kernel, or None for torch; asked at the first call, in the worker.
+    """
+
+    def __init__(self, native: Callable[[], kernel.Native | None] = kernel.loaded) -> None:
+        self._native = native
 
     def register_warmup(self) -> None:
-        """There is nothing to compile."""
+        """Build the native kernel while the model is built, not within the first request."""
+        self._native()
 
     def __call__(
         self,
@@ -70,6 +82,12 @@ class RelativeAttention:
         if not causal or (window and (window != rel_extent or window_size[1] != 0)):
             raise NotImplementedError(f"causal attention with a bias over its window only, not {window_size} with {rel_extent}")
         out = torch.empty_like(q) if out is None else out
+        if kernel.takes(key_cache, value_cache) and (native := self._native()) is not None:
+            native(
+                q, rel_logits, key_cache, value_cache, block_table, cache_seqlens, cu_seqlens_q, out,
+                local=bool(window), scale=softmax_scale,
+            )  # fmt: skip
+            return out
         bounds, lengths = cu_seqlens_q.tolist(), cache_seqlens.tolist()
         for request, length in enumerate(lengths[: len(bounds) - 1]):
             rows = slice(bounds[request], bounds[request + 1])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from .native import layers as native
+
 
 def linear_with_fp32_out(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """``x @ weight.T`` with float32 products and sums."""
@@ -41,6 +43,9 @@ def gate_select(
     ids : Tensor of int32, shape (t, k + s)
         Chosen experts by falling score, the lower index first in a tie; then the shared ones, numbered behind the routed.
     """
+    scale = route_scale if global_scale is None else route_scale * global_scale.float()
+    if (found := native.choose(logits, bias, n_routed_experts, topk, n_shared_experts, float(scale))) is not None:
+        return found
     routed = logits[:, :n_routed_experts]
     scores = routed.sigmoid()
     if bias is not None:
@@ -49,6 +54,5 @@ def gate_select(
     chosen = scores.sort(dim=-1, descending=True, stable=True).indices[:, :topk]
     shared = torch.arange(n_routed_experts, n_routed_experts + n_shared_experts)
     ids = torch.cat([chosen, shared.expand(len(logits), -1)], dim=1)
-    scale = route_scale if global_scale is None else route_scale * global_scale.float()
     weights = F.logsigmoid(logits.gather(1, ids)).softmax(dim=-1) * scale
     return weights, ids.int()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from .native import layers as native
+
 
 def rmsnorm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """RMS norm over the last axis, weight applied in float32, one rounding at the end."""
@@ -16,6 +18,8 @@ def rmsnorm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 
 def add_rmsnorm(residual: torch.Tensor, delta: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
     """``(rmsnorm(residual + delta), residual + delta)``; the sum is rounded to the residual's dtype before the norm."""
+    if (found := native.add_norm(residual, delta, weight, eps)) is not None:
+        return found
     total = (residual.float() + delta.float()).to(residual.dtype)
     return rmsnorm(total, weight, eps), total
 

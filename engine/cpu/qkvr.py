@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from .native import layers as native
 from .norms import rmsnorm
 from .sconv import convolve
 
@@ -46,6 +47,13 @@ def fused_qkvr_prep(
     rows, dtype = qkvr.shape[0], qkvr.dtype
     if off_v != off_k + head_dim:
         raise NotImplementedError(f"key and value streams are expected side by side in the conv cache, not at {off_k} and {off_v}")
+    step = (positions, conv_block_table, seq_idx, conv_slot_mapping, query_start)
+    found = native.prepare(
+        qkvr, (k_weight, v_weight, q_norm_weight, k_norm_weight), rel_proj, eps, num_q_heads, num_kv_heads, head_dim, conv_cache,
+        key_cache, value_cache, step, attention_slot_mapping, off_k, log_scaling,
+    )  # fmt: skip
+    if found is not None:
+        return found
     q_width, kv_width = num_q_heads * head_dim, num_kv_heads * head_dim
     queries, keys, values, relative = qkvr.split([q_width, kv_width, kv_width, num_q_heads * d_rel], dim=1)
 
@@ -53,8 +61,7 @@ def fused_qkvr_prep(
     both = torch.cat([keys.unflatten(1, (num_kv_heads, head_dim)), values.unflatten(1, (num_kv_heads, head_dim))], dim=-1)
     taps = torch.cat([k_weight.unflatten(0, (num_kv_heads, head_dim)), v_weight.unflatten(0, (num_kv_heads, head_dim))], dim=1)
     mixed = convolve(
-        both.flatten(1), taps.flatten(0, 1), conv_cache, off_k, 2 * head_dim,
-        positions, conv_block_table, seq_idx, conv_slot_mapping, query_start,
+        both.flatten(1), taps.flatten(0, 1), conv_cache, off_k, 2 * head_dim, *step,
     )  # fmt: skip
     mixed = mixed.to(dtype).unflatten(1, (num_kv_heads, 2 * head_dim))
     keys = rmsnorm(mixed[..., :head_dim], k_norm_weight, eps)

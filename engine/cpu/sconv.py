@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .native import layers as native
+
 
 def fused_sconv(
     x: torch.Tensor,
@@ -35,8 +37,10 @@ def fused_sconv(
     """Store this step's inputs and convolve, with vLLM's signature; see :func:`convolve`. `block_size` is not used."""
     if activation is not None or not use_residual:
         raise NotImplementedError(f"Inkling's short convolution has no activation ({activation}) and keeps its residual")
-    out = convolve(x, weight, cache, off_s, ws, positions, block_table, seq_idx, slot_mapping, query_start)
-    return out.to(x.dtype)
+    step = (positions, block_table, seq_idx, slot_mapping, query_start)
+    if (found := native.sconv(x, weight, cache, off_s, ws, step)) is not None:
+        return found
+    return convolve(x, weight, cache, off_s, ws, *step).to(x.dtype)
 
 
 def convolve(

@@ -19,7 +19,7 @@ from ..errors import EngineError
 from ..protocol import places
 from . import trained
 from .checkpoint import MARKER, write_checkpoint
-from .shape import Shape
+from .shape import FewWords, Shape
 
 if TYPE_CHECKING:
     import torch
@@ -66,14 +66,20 @@ def _tensors() -> dict[str, torch.Tensor]:
 
 
 def shape_named(name: str) -> Shape:
-    """Sizes of ``demo``, or of ``demo-tp4``: as many key/value heads as tensor-parallel ranks.
+    """Sizes of a checkpoint that comes along.
+
+    ``demo``; ``demo-tp4``: as many key/value heads as tensor-parallel ranks; ``demo-few``: with 4,096 ids, for the benches.
 
     Raises
     ------
     EngineError
         No such checkpoint comes along.
     """
-    shapes = {"demo": Shape(), "demo-tp4": Shape(kv_heads=4, local_kv_heads=4)}
+    shapes = {
+        "demo": Shape(),
+        "demo-tp4": Shape(kv_heads=4, local_kv_heads=4),
+        "demo-few": FewWords(log_floor=1024, draft_layers=0),
+    }
     if name not in shapes:
         raise EngineError(f"no checkpoint {name!r} comes along: there is {', '.join(shapes)}")
     return shapes[name]

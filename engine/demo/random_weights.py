@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .shape import PADDED_VOCABULARY, Shape
+from .shape import Shape
 
 if TYPE_CHECKING:
     import torch
@@ -50,11 +50,11 @@ def _norm(name: str, width: int, gain: float = 1.0) -> Entry:
 
 
 def _plan(s: Shape) -> Iterator[Entry]:
-    yield "model.llm.embed.weight", (PADDED_VOCABULARY, s.hidden), 0.0, 1.0
+    yield "model.llm.embed.weight", (s.vocabulary[1], s.hidden), 0.0, 1.0
     yield _norm("model.llm.embed_norm.weight", s.hidden)
     yield _norm("model.llm.norm.weight", s.hidden)
     # Twice the neutral scale: next-token distributions with a clear winner, so that greedy runs compare.
-    yield "model.llm.unembed.weight", (PADDED_VOCABULARY, s.hidden), 0.0, 2.0 * s.mup * s.hidden**-0.5
+    yield "model.llm.unembed.weight", (s.vocabulary[1], s.hidden), 0.0, 2.0 * s.mup * s.hidden**-0.5
     for layer in range(s.layers):
         yield from _layer(s, f"model.llm.layers.{layer}", local=layer in s.local_layers, dense=layer < s.dense_layers)
     yield from _vision(s)

@@ -83,10 +83,16 @@ class Shape:
         """Indices of the sliding layers."""
         return [layer for layer in range(self.layers) if (layer + 1) % self.global_every]
 
+    @property
+    def vocabulary(self) -> tuple[int, int]:
+        """Ids that mean something, and rows of the embedding table and the head."""
+        return VOCABULARY, PADDED_VOCABULARY
+
     def config(self) -> dict[str, Any]:
         """``config.json`` in the original layout."""
+        ids, rows = self.vocabulary
         text = {
-            "vocab_size": PADDED_VOCABULARY, "unpadded_vocab_size": VOCABULARY,
+            "vocab_size": rows, "unpadded_vocab_size": ids,
             "hidden_size": self.hidden, "num_hidden_layers": self.layers,
             # Original: the experts' width. transformers' name for it follows; its own `intermediate_size` is the dense width.
             "intermediate_size": self.expert_width, "moe_intermediate_size": self.expert_width,
@@ -134,3 +140,14 @@ class Shape:
             "rescale_image_frac": 2.0,
             "rescale_image_max_upscaled_long_edge": 2048,
         }
+
+
+class FewWords(Shape):
+    """A shape with 4,096 ids instead of all: for timing layers, whose cost the whole vocabulary's head would hide.
+
+    Text of ordinary ids below 4,096 only: every special id lies outside.
+    """
+
+    @property
+    def vocabulary(self) -> tuple[int, int]:
+        return 4_096, 4_096

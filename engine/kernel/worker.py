@@ -72,14 +72,14 @@ class WorkbenchWorker:
         -------
         dict
             ``architecture``, ``mode``, ``seams`` (name, fires, reason, modes), ``interventions`` (name, fires, reason), ``kernels``
-            ("torch" or "vllm") and ``dtype``.
+            (see :func:`engine.cpu.kernels`) and ``dtype``.
         """
         return {
             "architecture": architecture(self.model_runner).model_dump(),
             "mode": mode_of(self.model_runner),
             "seams": seams_table(self.model_runner),
             "interventions": interventions_table(self.model_runner),
-            "kernels": "torch" if engine.cpu.active() else "vllm",
+            "kernels": engine.cpu.kernels(),
             "dtype": str(self.model_runner.model_config.dtype).removeprefix("torch."),
         }
 

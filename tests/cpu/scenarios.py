@@ -23,6 +23,8 @@ from .intervention_cases import CASES, MEDIA_CASE, SEEN
 # One process: the scheduler can then be told how to split a prompt while the engine runs.
 ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 
+LENGTHS = (4_096, 16_384, 32_768)
+
 GREEDY = {"temperature": 0.0, "max_tokens": 12, "logprobs": 1, "ignore_eos": True}
 
 
@@ -50,9 +52,11 @@ class Bench:
     def __init__(self, settings: dict[str, Any]) -> None:
         from vllm import LLM
 
+        arguments: dict[str, Any] = {
+            "enforce_eager": True, "max_num_seqs": 4, "kv_cache_memory_bytes": 1 << 28, "max_model_len": 4096, "max_logprobs": -1,
+        }  # fmt: skip
         self.llm = LLM(
-            model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", enforce_eager=True,
-            max_num_seqs=4, kv_cache_memory_bytes=1 << 28, max_model_len=4096, max_logprobs=-1, **settings["engine"],
+            model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", **arguments | settings["engine"]
         )  # fmt: skip
         self.folder = Path(settings["folder"])
         self._requests = 0
@@ -239,6 +243,21 @@ def capture(bench: Bench) -> Any:
     return found
 
 
+def lengths(bench: Bench) -> Any:
+    """Long prompts of ids below 4,096: log-probability of every token, and every router's choice."""
+    from engine.kernel import prefix_cap
+
+    prefix_cap.install()
+    found = {}
+    for tokens in LENGTHS:
+        prompt = np.random.default_rng(tokens).integers(0, 4_096, tokens).tolist()
+        output = bench.run([prompt], prompt_logprobs=0, max_tokens=1)[0]
+        logprobs = [step[token].logprob for step, token in zip(output.prompt_logprobs[1:], prompt[1:], strict=True)]
+        record(bench, f"length-{tokens}", prompt, tokens, {"routing": {}})
+        found[str(tokens)] = {"prompt": prompt, "logprobs": logprobs}
+    return found
+
+
 def intervened(bench: Bench) -> Any:
     """Every intervention alone, split over steps, from the cache, and beside others that must not notice."""
     prompt, found = text_ids(150, 13), {}
@@ -309,7 +328,8 @@ def changed(bench: Bench, edits: dict[str, Any]) -> Iterator[None]:
 
 
 SCENARIOS: dict[str, Callable[[Bench], Any]] = {
-    run.__name__: run for run in (text, image, audio, splits, prefixes, together, sampled, constrained, capture, intervened)
+    run.__name__: run
+    for run in (text, image, audio, splits, prefixes, together, sampled, constrained, capture, intervened, lengths)
 }
 
 

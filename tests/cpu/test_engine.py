@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import engine.cpu
 from engine.demo.shape import VOCABULARY
 
 from .conftest import TINY
@@ -152,7 +153,7 @@ def test_seams_and_sizes_are_reported(ran: Ran) -> None:
     }  # fmt: skip
     assert all(seam["reason"] for seam in model["seams"] if not seam["fires"])
     assert (model["architecture"]["moe_layers"], model["architecture"]["global_layers"]) == ([1, 2, 3], [1, 3])
-    assert (model["architecture"]["vocabulary"], model["kernels"]) == (VOCABULARY, "torch")
+    assert (model["architecture"]["vocabulary"], model["kernels"]) == (VOCABULARY, engine.cpu.kernels())
 
 
 @pytest.mark.slow

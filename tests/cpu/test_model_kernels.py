@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,20 @@ from hypothesis import strategies as st
 from engine.cpu import activation, moe, norms, sconv
 from engine.cpu.attention import RelativeAttention
 from engine.cpu.head import FEW_ROWS, product
+from engine.cpu.native import layers
 from engine.cpu.qkvr import fused_qkvr_prep
+
+
+@pytest.fixture(scope="module", autouse=True, params=["torch", "native"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every test twice: with torch alone, and with the native versions of the small operations where they are built."""
+    if request.param == "native" and layers.library() is None:
+        pytest.skip("no C++ compiler: the native operations are not built")
+    with pytest.MonkeyPatch.context() as changed:
+        if request.param == "torch":
+            changed.setattr(layers, "library", lambda: None)
+        yield request.param
+
 
 # float32 sums against float64: rounding of a few hundred products of size one.
 CLOSE = 2e-5
@@ -76,7 +91,7 @@ def test_attention(page, local, extent, lengths, block, seed) -> None:
 
     before, attention.QUERY_BLOCK = attention.QUERY_BLOCK, max(32, block)
     try:
-        found = RelativeAttention()(
+        found = RelativeAttention(lambda: None)(
             q, key_pages, value_pages, block_table=table.int(), cu_seqlens_q=torch.tensor(bounds),
             cache_seqlens=torch.tensor([past + new for past, new in lengths]), max_seqlen_q=total, softmax_scale=1 / width,
             causal=True, window_size=(extent - 1, 0) if local else (-1, -1), rel_extent=extent, rel_logits=relative,
@@ -94,7 +109,7 @@ def test_attention_over_several_query_blocks(local: bool) -> None:
     keys, values = (torch.randn(past + new, 1, 8, generator=draw) for _ in range(2))
     q, relative = torch.randn(new, 2, 8, generator=draw) * 3, torch.randn(new, 2, extent, generator=draw)
     table = list(range(-(-(past + new) // page)))
-    found = RelativeAttention()(
+    found = RelativeAttention(lambda: None)(
         q, paged(keys, page, table, len(table)), paged(values, page, table, len(table)), block_table=torch.tensor([table]),
         cu_seqlens_q=torch.tensor([0, new]), cache_seqlens=torch.tensor([past + new]), max_seqlen_q=new, softmax_scale=1 / 8,
         causal=True, window_size=(extent - 1, 0) if local else (-1, -1), rel_extent=extent, rel_logits=relative,
@@ -108,7 +123,7 @@ def test_attention_over_several_query_blocks(local: bool) -> None:
 
 def test_attention_refuses_what_it_does_not_know() -> None:
     with pytest.raises(NotImplementedError, match="window"):
-        RelativeAttention()(
+        RelativeAttention(lambda: None)(
             torch.zeros(1, 1, 4), torch.zeros(1, 1, 1, 4), torch.zeros(1, 1, 1, 4), block_table=torch.zeros(1, 1),
             cu_seqlens_q=torch.tensor([0, 1]), cache_seqlens=torch.tensor([1]), max_seqlen_q=1, softmax_scale=1.0, causal=True,
             window_size=(7, 0), rel_extent=4, rel_logits=torch.zeros(1, 1, 4),
