@@ -1,6 +1,7 @@
-"""An engine in a process of its own that says how long its steps take: the other end of ``inkling bench runner``.
+"""An engine in a process of its own that says how long its steps take: the other end of ``inkling bench runner`` and ``engine``.
 
-``python -m engine.cpu.timed`` reads one JSON object a line. The first names the checkpoint, vLLM's arguments and which runner;
+``python -m engine.cpu.timed`` reads one JSON object a line. The first names the checkpoint, vLLM's arguments and which runner, and
+may say below which id random prompts stay (``below``) and that the model's own time is wanted (``watch``);
 every further one is a job, answered by one line of JSON: random prompts of ordinary ids and greedy answers of full length, or given
 prompts one after the other and greedy answers to their own end. Nothing is cached, nothing is judged here. It ends with its input.
 """
@@ -11,10 +12,16 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 ORDINARY_IDS = 199_998
 """Ids below this one are text."""
+
+DEFAULTS: dict[str, Any] = {
+    "dtype": "float32", "block_size": 16, "max_model_len": 4096, "max_num_seqs": 8, "kv_cache_memory_bytes": 1 << 28,
+    "enforce_eager": True,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -30,11 +37,12 @@ def main() -> None:
         os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     from vllm import LLM
 
-    llm = LLM(
-        model=settings["model"], worker_extension_cls="engine.kernel.worker.WorkbenchWorker", dtype="float32", block_size=16,
-        max_model_len=4096, max_num_seqs=8, kv_cache_memory_bytes=1 << 28, enforce_eager=True, **settings["args"],
-    )  # fmt: skip
-    answer: dict[str, Any] = {"ready": True}
+    watch, below = bool(settings.get("watch")), settings.get("below", ORDINARY_IDS)
+    worker = "timed_worker.TimedWorker" if watch else "worker.WorkbenchWorker"
+    llm = LLM(model=settings["model"], worker_extension_cls=f"engine.kernel.{worker}", **DEFAULTS | settings["args"])
+    if watch:
+        llm.collective_rpc("workbench_watch")
+    answer: dict[str, Any] = {"ready": True, "threads": _threads()}
     while True:
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
@@ -42,16 +50,24 @@ def main() -> None:
         if not (line := sys.stdin.readline()):
             return
         job = json.loads(line)
-        answer = ask(llm, **job) if "prompts" in job else run(llm, **job)
+        if "memory" in job:
+            answer = {"bytes": _memory()}
+        elif "prompts" in job:
+            answer = ask(llm, **job)
+        else:
+            answer = run(llm, below=below, **job)
+            if watch:
+                (spent, *_) = llm.collective_rpc("workbench_watch")
+                answer |= {"layers_s": spent["layers"], "head_s": spent["head"]}
 
 
-def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int) -> dict[str, Any]:
+def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int, below: int = ORDINARY_IDS) -> dict[str, Any]:
     """Generate, and time every step.
 
     Returns
     -------
     dict
-        ``seconds`` and ``tokens`` of the whole job, ``steps_s`` of the steps after every prompt was done.
+        ``seconds`` and ``tokens`` of the whole job, ``first_s`` until every prompt was done, ``steps_s`` of the steps after that.
     """
     import numpy as np
     from vllm import SamplingParams
@@ -59,7 +75,7 @@ def run(llm: Any, *, requests: int, prompt_tokens: int, tokens: int, seed: int) 
     engine, draw = llm.llm_engine, np.random.default_rng(seed)
     options = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True, detokenize=False)
     for index in range(requests):
-        prompt = {"prompt_token_ids": draw.integers(0, ORDINARY_IDS, prompt_tokens).tolist(), "cache_salt": f"{seed}-{index}"}
+        prompt = {"prompt_token_ids": draw.integers(0, below, prompt_tokens).tolist(), "cache_salt": f"{seed}-{index}"}
         engine.add_request(f"{seed}-{index}", prompt, options)
     return _stepped(engine, requests)
 
@@ -90,7 +106,21 @@ def _stepped(engine: Any, requests: int) -> dict[str, Any]:
             done += len(output.outputs[0].token_ids) if output.finished else 0
         if decoding:
             steps.append(time.perf_counter() - start)
-    return {"seconds": time.perf_counter() - began, "tokens": done, "steps_s": steps}
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "first_s": seconds - sum(steps), "tokens": done, "steps_s": steps}
+
+
+def _threads() -> int:
+    import torch
+
+    return torch.get_num_threads()
+
+
+def _memory() -> int:
+    """Most memory that this process held since the last time this was asked, in bytes (Linux)."""
+    status = Path("/proc/self/status").read_text()
+    Path("/proc/self/clear_refs").write_text("5")
+    return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ BENCHES = (
     "adapters",
     "capture",
     "compose",
+    "engine",
     "runner",
     "widgets",
 )  # fmt: skip

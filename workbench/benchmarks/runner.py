@@ -8,16 +8,14 @@ after random ids; and, for the demo checkpoint, whose drafting heads are trained
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..errors import BenchError
 from .bench import Bench
+from .children import Child, checkpoint, child
 from .measuring import Series
 
 SUMMARY = "the engine without a GPU: V2 runner over V1, steps with drafts over steps without"
@@ -49,12 +47,12 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             _measure_questions(bench, {"V2": v2, "drafts": drafts}, questions(bench.seed, args.questions), drafts=args.drafts)
 
 
-def _measure(bench: Bench, engines: dict[str, Engine], *, requests: int, tokens: int, drafts: int) -> None:
+def _measure(bench: Bench, engines: dict[str, Child], *, requests: int, tokens: int, drafts: int) -> None:
     """Whole answers in turns; then the steps within them."""
     job = {"requests": requests, "prompt_tokens": PROMPT_TOKENS, "tokens": tokens}
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
 
-    def side(name: str, engine: Engine) -> Any:
+    def side(name: str, engine: Child) -> Any:
         def measured() -> float:
             # The same prompts for every side of a round: greedy answers, so the same work.
             answer = engine.ask(job | {"seed": bench.seed * 10_000 + 100 * requests + len(found[name])})
@@ -101,11 +99,11 @@ def questions(seed: int, count: int) -> list[list[int]]:
     return found
 
 
-def _measure_questions(bench: Bench, engines: dict[str, Engine], prompts: list[list[int]], *, drafts: int) -> None:
+def _measure_questions(bench: Bench, engines: dict[str, Child], prompts: list[list[int]], *, drafts: int) -> None:
     """The answers' tokens per second of decoding, one request at a time."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
 
-    def side(name: str, engine: Engine) -> Any:
+    def side(name: str, engine: Child) -> Any:
         def measured() -> float:
             answer = engine.ask({"prompts": prompts, "tokens": ANSWER_TOKENS, "seed": len(found[name])})
             found[name].append(answer)
@@ -124,53 +122,8 @@ def _measure_questions(bench: Bench, engines: dict[str, Engine], prompts: list[l
     bench.ratio(f"{drafts} drafts over none in tokens per second, answering questions", took["V2"], took["drafts"], at_least=1.2)
 
 
-class Engine:
-    """A child that runs :mod:`engine.cpu.timed`."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Send one line, wait for one.
-
-        Raises
-        ------
-        BenchError
-            The child ended.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps(job) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise BenchError("an engine that is measured ended; what it said is above", job=job)
-        return json.loads(line)
-
-
 @contextmanager
-def engine(model: str, runner: str, args: dict[str, Any]) -> Iterator[Engine]:
+def engine(model: str, runner: str, args: dict[str, Any]) -> Iterator[Child]:
     """An engine of the checkpoint, ended with the block."""
-    folder = model
-    if model == "demo":
-        import engine.demo
-
-        folder = str(engine.demo.unpack())
-    process = subprocess.Popen(
-        [sys.executable, "-m", "engine.cpu.timed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    )
-    try:
-        found = Engine(process)
-        found.ask({"model": folder, "runner": runner, "args": args})
+    with child("engine.cpu.timed", {"model": checkpoint(model), "runner": runner, "args": args}) as (found, _):
         yield found
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

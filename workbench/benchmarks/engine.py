@@ -1,0 +1,62 @@
+"""The engine without a GPU: how fast it reads and answers, beside transformers, beside its own kernels and beside a bare vLLM.
+
+Parts, each in a module of its own and each to be had alone (``--only``): `reading` and `answering` against transformers' Inkling on
+the same weights, `attention` against this machine's matrix product, `serving` against a bare vLLM server, `growth` as contexts
+grow. `million` reads a million tokens through a running engine and is asked for by name: it takes half an hour.
+
+The model is S unless ``--model`` names another: hidden 128, 6 layers of which 1 is global, 4 heads of 32 on 2 key/value heads, 16
+experts, 4,096 ids, random weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+
+from . import engine_answering, engine_attention, engine_growth, engine_million, engine_reading, engine_serving
+from .bench import Bench
+from .children import checkpoint
+from .engine_sides import Sides
+
+SUMMARY = "the engine on a CPU: prefill, decode, attention, serving, growth to a million tokens"
+
+PARTS = ("reading", "answering", "attention", "serving", "growth", "million")
+DEFAULT = PARTS[:-1]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the bench's options."""
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(DEFAULT), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--model", default="demo-few", help="demo-few (S), demo, or a checkpoint folder (default: %(default)s)")
+    parser.add_argument("--below", type=int, default=4_096, metavar="ID", help="prompts are random ids below this one")
+    parser.add_argument("--largest", type=int, default=16_384, metavar="N", help="tokens of the longest prompt that is compared")
+    parser.add_argument(
+        "--one-go", type=int, default=4_096, metavar="N",
+        help="tokens of the longest prompt that transformers reads without chunks; 16384 takes 14 GB and 5 minutes",
+    )  # fmt: skip
+    parser.add_argument("--grow-to", type=int, default=65_536, metavar="N", help="largest context of the growth part")
+    parser.add_argument("--position", type=int, default=131_072, metavar="N", help="where attention alone is timed")
+    parser.add_argument("--million", type=int, default=1_048_000, metavar="N", help="tokens of the million part")
+    parser.add_argument("--recipe", default="demo", help="of the serving and million parts (default: %(default)s)")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    """Measure."""
+    args = bench.sized(args, largest=1_024, one_go=1_024, grow_to=4_096, position=16_384, million=8_192)
+    with ExitStack() as stack:
+        sides = Sides(
+            bench, checkpoint(args.model), args.model, below=args.below, longest=max(args.largest, args.grow_to), stack=stack
+        )
+        if "reading" in args.only:
+            engine_reading.measure(bench, sides, largest=args.largest, one_go=args.one_go)
+        if "answering" in args.only:
+            engine_answering.measure(bench, sides)
+        if "growth" in args.only:
+            engine_growth.measure(bench, sides, to=args.grow_to, theirs_to=args.largest, folder=Path(args.out))
+    if "attention" in args.only:
+        engine_attention.measure(bench, position=args.position)
+    if "serving" in args.only:
+        engine_serving.measure(bench, args.recipe)
+    if "million" in args.only:
+        engine_million.measure(bench, args.recipe, tokens=args.million)
