@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.linalg import vecdot
 
 from ..protocol.plans import SITES, Site
 from .array_files import ArrayFile
 from .edits import Edits
 from .layer_places import modules
-from .recording import TokenRecorder, row_blocks
+from .recording import BLOCK_VALUES, CACHED_VALUES, TokenRecorder, row_blocks
 from .watching import Watch
 
 
@@ -44,20 +45,21 @@ class SconvSeam:
         recorder, rows = self.recorder, self._watch.rows
         if rows is None or site not in self._sites or not recorder.records(layer):
             return
-        weight = module.weight.squeeze(1).float()
+        weight = module.weight.squeeze(1).float().T.contiguous()
         place = module.owner.stream_ranges[module.stream_idx]
         first, last = int(recorder.rows[0]), int(recorder.rows[-1]) + 1
         found, channels = [], []
-        for start, stop in row_blocks(last - first, x.shape[1]):
+        bound = CACHED_VALUES if x.device.type == "cpu" else BLOCK_VALUES
+        for start, stop in row_blocks(last - first, x.shape[1], bound):
             past = history(x, first + start, rows, self._taps, cache, blocks[rows.index], place)
             own = x[first + start : first + stop].float()
-            terms = tap_terms(torch.cat([past, own]), weight)
+            inputs = torch.cat([past, own])
             changed = self._edits.tap_factors(layer, site, rows.t + first + start - rows.start, stop - start, self._taps)
-            scale_taps(terms, changed)
-            term = sum_of(terms)
-            sums = [(own * own).sum(-1), (term * term).sum(-1), (own * term).sum(-1)]
+            factors = tap_factors(changed, stop - start, self._taps, x.device)
+            term = convolved(inputs, weight, factors)
+            sums = [vecdot(own, own), vecdot(term, term), vecdot(own, term)]
             if self._keep != "norms":
-                sums += [(tap * term).sum(-1) for tap in terms]
+                sums += along_term(inputs, weight, term, factors)
             found.append(torch.stack(sums, dim=-1))
             if self._keep == "channels":
                 channels.append(torch.stack([own, term]))
@@ -118,29 +120,41 @@ def history(x: Any, first: int, rows: Any, taps: int, cache: Any, blocks: Any, w
     return torch.cat([stored, x[first - inside : first].float()])
 
 
-def tap_terms(inputs: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
-    """What each tap adds, first the one that looks back furthest: each (t, c), for inputs (taps - 1 + t, c), weight (c, taps)."""
-    taps = weight.shape[1]
-    rows = inputs.shape[0] - taps + 1
-    return [inputs[tap : tap + rows] * weight[:, tap] for tap in range(taps)]
+def tap_factors(
+    changed: dict[tuple[float, ...], list[int]], rows: int, taps: int, device: torch.device
+) -> torch.Tensor | None:  # fmt: skip
+    """Factors of each row's taps, first the one that looks back furthest, (t, taps); None where nothing is changed.
+
+    `changed` has them by how far a tap reaches back, and the rows they hold for (:meth:`.edits.Edits.tap_factors`).
+    """
+    if not changed:
+        return None
+    found = torch.ones(rows, taps, device=device)
+    for factors, members in changed.items():
+        found[torch.tensor(members, device=device)] = torch.tensor(factors[::-1], device=device)
+    return found
 
 
-def scale_taps(terms: list[torch.Tensor], changed: dict[tuple[float, ...], list[int]]) -> None:
-    """Scale the terms of some rows, in place: from factors, by how far a tap reaches back, to the rows they hold for."""
-    for factors, rows in changed.items():
-        every = len(rows) == len(terms[0])
-        index = slice(None) if every else torch.tensor(rows, device=terms[0].device)
-        for term, factor in zip(terms, reversed(factors), strict=True):
-            if factor != 1.0:
-                term[index] *= factor
+def convolved(inputs: torch.Tensor, weight: torch.Tensor, factors: torch.Tensor | None = None) -> torch.Tensor:
+    """The term (t, c) that a convolution adds, for inputs (taps - 1 + t, c) and weight (taps, c)."""
+    taps = len(weight)
+    rows = len(inputs) - taps + 1
+
+    def tap(number: int) -> torch.Tensor:
+        part = inputs[number : number + rows]
+        return part if factors is None else part * factors[:, number, None]
+
+    term = tap(0) * weight[0]
+    for number in range(1, taps):
+        term.addcmul_(tap(number), weight[number])
+    return term
 
 
-def sum_of(terms: list[torch.Tensor]) -> torch.Tensor:
-    """Sum of tensors, in order."""
-    total = terms[0] + terms[1] if len(terms) > 1 else terms[0]
-    for term in terms[2:]:
-        total += term
-    return total
+def along_term(inputs: torch.Tensor, weight: torch.Tensor, term: torch.Tensor, factors: torch.Tensor | None) -> list[torch.Tensor]:
+    """What each tap brings, times the term, summed over channels: each (t,)."""
+    rows = len(term)
+    found = [vecdot(inputs[tap : tap + rows], term * weight[tap]) for tap in range(len(weight))]
+    return found if factors is None else [value * factors[:, tap] for tap, value in enumerate(found)]
 
 
 def summaries(sums: torch.Tensor) -> dict[str, torch.Tensor]:

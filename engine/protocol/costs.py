@@ -30,10 +30,8 @@ def layers_of(shape: Architecture, seam: str, selector: Any) -> list[int]:
     if seam == "drafts":
         return list(range(1, shape.draft_layers + 1))
     there = list(shape.moe_layers) if seam == "routing" else list(range(shape.layers))
-    if selector == "all":
-        return there
-    if selector in ("global", "local"):
-        found = [layer for layer in there if (layer in shape.global_layers) == (selector == "global")]
+    if isinstance(selector, str):
+        found = [layer for layer in there if layer in shape.layers_called(selector)]
         if not found:
             raise CaptureRefused(f"no {selector} layer has {seam}: it is in layers {_listed(there)}", seam=seam)
         return found

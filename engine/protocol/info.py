@@ -87,6 +87,12 @@ class Architecture(BaseModel):
     log_floor: int = 0
     draft_layers: int = 0
 
+    def layers_called(self, word: str) -> tuple[int, ...]:
+        """Layers that a selector's word stands for: ``all``, ``global`` or ``local``."""
+        if word == "all":
+            return tuple(range(self.layers))
+        return tuple(layer for layer in range(self.layers) if (layer in self.global_layers) == (word == "global"))
+
 
 class EngineInfo(BaseModel):
     """Identity, limits and abilities of one engine.

@@ -142,9 +142,7 @@ def layers_of(item: Intervention, shape: Architecture) -> tuple[int, ...]:
         case _:
             asked, able, what = item.layers, tuple(range(shape.layers)), "is not in this model; its layers"
     if isinstance(asked, str):
-        chosen = {"all": range(shape.layers), "global": shape.global_layers}.get(asked)
-        chosen = chosen if chosen is not None else set(range(shape.layers)) - set(shape.global_layers)
-        found = tuple(sorted(set(chosen) & set(able)))
+        found = tuple(layer for layer in shape.layers_called(asked) if layer in able)
         if not found:
             raise InterventionRefused(f"{item.kind}: none of the {asked} layers {what}: {_list(able)}", intervention=item.kind)
         return found

@@ -11,7 +11,7 @@ import torch
 from engine.kernel.array_files import ArrayFile
 from engine.kernel.batch_rows import Rows
 from engine.kernel.recording import Selection, TokenRecorder
-from engine.kernel.seam_sconv import history, sum_of, summaries, tap_terms
+from engine.kernel.seam_sconv import along_term, convolved, history, summaries, tap_factors
 from engine.protocol import TokenRange
 
 ARRAYS = {
@@ -113,13 +113,31 @@ def test_convolution_terms_do_not_depend_on_how_a_prompt_is_split(cut: int) -> N
         step = torch.cat([torch.full((2, heads * width), torch.nan), part])
         for first in (2, 2 + len(part) // 2):
             past = history(step, first, rows, taps, cache, blocks, (2, width))
-            terms = sum_of(tap_terms(torch.cat([past, step[first:]]), weight))
-            torch.testing.assert_close(terms, want[t + first - 2 : t + len(part)])
-        found.append(sum_of(tap_terms(torch.cat([history(step, 2, rows, taps, cache, blocks, (2, width)), part]), weight)))
+            term = convolved(torch.cat([past, step[first:]]), weight.T)
+            torch.testing.assert_close(term, want[t + first - 2 : t + len(part)])
+        found.append(convolved(torch.cat([history(step, 2, rows, taps, cache, blocks, (2, width)), part]), weight.T))
         for offset, row in enumerate(part):
             position = t + offset
             cache[blocks[position // page], :, position % page, 2 : 2 + width] = row.view(heads, width)
     torch.testing.assert_close(torch.cat(found), want)
+
+
+def test_taps_sum_to_the_term_and_changed_ones_are_scaled() -> None:
+    random = torch.Generator().manual_seed(2)
+    inputs, weight = torch.randn(9 + 3, 5, generator=random).double(), torch.randn(4, 5, generator=random).double()
+    # Rows 2 and 7: without the tap that looks back furthest, the token itself twice; row 4: nothing.
+    factors = tap_factors({(2.0, 1.0, 1.0, 0.0): [2, 7], (0.0, 0.0, 0.0, 0.0): [4]}, 9, 4, inputs.device)
+    for given in (None, factors):
+        scale = torch.ones(9, 4) if given is None else given
+        taps = torch.stack([scale[:, tap, None] * inputs[tap : tap + 9] * weight[tap] for tap in range(4)])
+        term = convolved(inputs, weight, given)
+        torch.testing.assert_close(term, taps.sum(0))
+        along = along_term(inputs, weight, term, given)
+        torch.testing.assert_close(torch.stack(along), (taps * taps.sum(0)).sum(-1))
+        torch.testing.assert_close(sum(along), (term * term).sum(-1))
+    assert factors is not None
+    assert factors[2].tolist() == [0, 1, 1, 2]
+    assert tap_factors({}, 9, 4, inputs.device) is None
 
 
 def test_summaries_of_nothing_are_zero() -> None:
