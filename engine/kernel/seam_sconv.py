@@ -131,7 +131,7 @@ def tap_factors(
         return None
     found = torch.ones(rows, taps, device=device)
     for factors, members in changed.items():
-        found[torch.tensor(members, device=device)] = torch.tensor(factors[::-1], device=device)
+        found[torch.tensor(members, dtype=torch.long, device=device)] = torch.tensor(factors[::-1], device=device)
     return found
 
 

@@ -220,7 +220,7 @@ def capture(bench: Bench) -> Any:
     split = record(bench, "split", prompt, tokens, EVERYTHING, others=[text_ids(40, 11), text_ids(55, 12)])
     bench.split(0)
     (model, *_) = bench.llm.collective_rpc("workbench_model")
-    found = {"prompt": prompt, "split": split, "model": model, "after": said(bench.run([prompt])[0])}
+    found = {"split": split, "model": model, "after": said(bench.run([prompt])[0])}
     plain = {"routing": {}, "sconv": {}, "residual": {}, "attention": {"keep": "whole"}}
     if bench.llm.llm_engine.vllm_config.parallel_config.tensor_parallel_size == 1:
         ids = [200_000, 200_005, 200_010, *text_ids(9, 2)]
@@ -234,7 +234,6 @@ def capture(bench: Bench) -> Any:
     ask = {"queries": [[1190, 1192], [1199, 1200]], "layers": "all"}
     tail = {"tokens": [[1185, 1200]]}
     hit = {"attention": {**ask, "keep": "whole"}, "routing": tail, "sconv": {**tail, "keep": "taps"}, "residual": tail}
-    found["long"] = long
     found["hit"] = record(bench, "hit", long, 1200, hit, salt="warm")
     pooled, edges = {**ask, "keep": "pooled", "buckets": 7}, [0, 3, 500, 501, 1195]
     found["pooled"] = record(bench, "pooled", long, 1200, {"attention": pooled}, edges=edges, salt="warm")

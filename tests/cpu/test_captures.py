@@ -16,7 +16,7 @@ import pytest
 import scipy.special
 
 from .conftest import TINY
-from .scenarios import picture, recording
+from .scenarios import picture, recording, text_ids
 from .seen import Seen
 
 Ran = Callable[[str], dict[str, Any]]
@@ -31,14 +31,15 @@ def arrays(ran: dict[str, Any], case: str) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def seen(ran: Ran, oracle: Any) -> Seen:
-    return Seen(oracle, ran("base")["capture"]["prompt"])
+def seen(oracle: Any) -> Seen:
+    """transformers on the prompt of most captures."""
+    return Seen(oracle, text_ids(90, 10))
 
 
 @pytest.fixture(scope="module")
-def far(ran: Ran, oracle: Any) -> Seen:
+def far(oracle: Any) -> Seen:
     """transformers on the long prompt."""
-    return Seen(oracle, ran("base")["capture"]["long"])
+    return Seen(oracle, text_ids(1200, 13))
 
 
 def check_routing(found: dict[str, np.ndarray], seen: Seen, layers: list[int], rows: slice = slice(None)) -> None:
