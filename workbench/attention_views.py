@@ -107,29 +107,26 @@ def answer(subject: AttentionSubject, request: Any) -> tuple[dict[str, Any], lis
 
 def part_rows(subject: AttentionSubject, query: int, layer: int, head: int) -> list[dict[str, Any]]:
     """Weight, and mean logits of content and bias under it, per part: heaviest first. Framing is one row of its own."""
-    windows, groups = subject.windows, {}
+    rows: dict[str, dict[str, Any]] = {}
+    numbers, group = [], {}
     for span in subject.capture.spans:
         key = span.part or "framing"
-        row = groups.setdefault(key, {
-            "label": span.label if span.part else "framing", "modality": span.modality if span.part else "framing", "tokens": 0,
-            "ranges": [], "sums": np.zeros(3),
-        })  # fmt: skip
+        numbers.append(group.setdefault(key, len(group)))
+        kind = span.modality if span.part else "framing"
+        row = rows.setdefault(key, {"label": span.label if span.part else "framing", "modality": kind, "tokens": 0, "ranges": []})
         row["label"] = _shared(row["label"], span.label) if span.part else "framing"
         row["tokens"] += len(span)
-        ranges = row["ranges"]
-        if ranges and ranges[-1][1] == span.start:
-            ranges[-1][1] = span.stop
+        if row["ranges"] and row["ranges"][-1][1] == span.start:
+            row["ranges"][-1][1] = span.stop
         else:
-            ranges.append([span.start, span.stop])
-    for row in groups.values():
-        for start, stop in row["ranges"]:
-            row["sums"] += windows.sums(query, layer, head, start, stop)
-    found = []
-    for row in groups.values():
-        weight, content, bias = row.pop("sums")
-        logits = {"content": _number(content / weight), "bias": _number(bias / weight)} if weight > 0 else {}
-        found.append({"content": None, "bias": None} | row | {"weight": round(float(weight), 6)} | logits)
-    return sorted(found, key=lambda row: -row["weight"])
+            row["ranges"].append([span.start, span.stop])
+    starts = np.array([span.start for span in subject.capture.spans])
+    sums = subject.windows.sums_by(query, layer, head, starts, np.array(numbers), len(rows))
+    for row, (weight, content, bias) in zip(rows.values(), sums, strict=True):
+        row["weight"] = round(float(weight), 6)
+        row["content"] = _number(content / weight) if weight > 0 else None
+        row["bias"] = _number(bias / weight) if weight > 0 else None
+    return sorted(rows.values(), key=lambda row: -row["weight"])
 
 
 def _meta(subject: AttentionSubject) -> dict[str, Any]:

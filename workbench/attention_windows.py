@@ -101,7 +101,11 @@ class AttentionWindows:
         seen = np.zeros(count, bool)
         step = max(1, BLOCK_TOKENS // self.finest_tokens) * self.finest_tokens  # so that no bucket lies in two blocks
         for begin in range(first, end, step):
-            self._add(total, seen, at, begin, min(end, begin + step), first, width)
+            position, lanes, known = self._read(at, begin, min(end, begin + step))
+            bucket = (position - first) // width
+            for lane, values in enumerate(lanes):
+                np.add.at(total[lane], bucket, values)
+            seen[bucket[known]] = True
         values = np.full((3, count), np.nan, np.float32)
         values[0, seen] = total[0, seen]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -115,19 +119,28 @@ class AttentionWindows:
         offset = start - found.start
         return np.nan_to_num(spread[offset : offset + stop - start]).astype(np.float32)
 
-    def sums(self, query: int, layer: int, head: int, start: int, stop: int) -> NDArray[np.float64]:
-        """Weight, weight × content and weight × bias over keys `start` to `stop`, shape (3,); a pooled row counts whole spans."""
-        start, stop = self.range(start, stop)
-        at, total = self.place(query, layer, head), np.zeros((3, 1))
+    def sums_by(
+        self, query: int, layer: int, head: int, starts: NDArray[np.int64], groups: NDArray[np.int64], count: int
+    ) -> NDArray[np.float64]:
+        """Weight, weight × content and weight × bias of groups of spans, shape (group, 3); exact for pooled rows too.
+
+        Parameters
+        ----------
+        starts : ndarray of int
+            First token of every span of the context, in order.
+        groups : ndarray of int
+            Group of each span, 0 to `count` - 1.
+        """
+        at, total = self.place(query, layer, head), np.zeros((count, 3))
         if self.keep == "pooled":
-            edges = self.data["span"].values
-            cells = slice(int(np.searchsorted(edges, start)), int(np.searchsorted(edges, stop)))
-            block = cast(Any, self.data[list(LANES)].isel(at | {"span": cells}).load())
-            found = [np.nan_to_num(block[name].transpose(..., "span").values).sum(-1, dtype=np.float64) for name in LANES]
-            return np.asarray([values.mean() for values in found])
-        for begin in range(start, stop, BLOCK_TOKENS):
-            self._add(total, np.zeros(1, bool), at, begin, min(stop, begin + BLOCK_TOKENS), start, stop - start)
-        return total[:, 0]
+            block = cast(Any, self.data[list(LANES)].isel(at).load())
+            found = [np.nan_to_num(block[name].transpose(..., "span").values).astype(np.float64) for name in LANES]
+            np.add.at(total, groups, np.stack([lane.mean(0) if lane.ndim > 1 else lane for lane in found], 1))
+            return total
+        for begin in range(0, self.tokens, BLOCK_TOKENS):
+            position, lanes, _ = self._read(at, begin, min(self.tokens, begin + BLOCK_TOKENS))
+            np.add.at(total, groups[np.searchsorted(starts, position, "right") - 1], np.stack(lanes, 1))
+        return total
 
     def on_range(self, query: int, start: int, stop: int) -> NDArray[np.float32]:
         """Weight of each head on keys `start` to `stop`, shape (l, h); a pooled row counts a bucket by the part inside."""
@@ -169,42 +182,28 @@ class AttentionWindows:
             raise SelectionError(f"there are no keys {start} to {stop}: this capture has 0 to {self.tokens}")
         return start, stop
 
-    def _add(
-        self, total: NDArray[np.float64], seen: NDArray[np.bool_], at: dict[str, Any], start: int, stop: int, first: int, width: int
-    ) -> None:
-        """Add keys `start` to `stop` to the buckets they belong to: weight, weight × content, weight × bias."""
+    def _read(
+        self, at: dict[str, Any], start: int, stop: int
+    ) -> tuple[NDArray[np.int64], list[NDArray[np.float64]], NDArray[np.bool_]]:
+        """Cells of a row from key `start` to `stop`: first keys; weight, weight × content, weight × bias; whether known."""
         if self.keep == "topk":
             block = cast(Any, self.data[["key", *LANES]].isel(at).load())
             key = block["key"].values.reshape(-1)
             inside = (key >= start) & (key < stop)
-            bucket = (key[inside] - first) // width
             weight, content, bias = (np.nan_to_num(block[name].values.reshape(-1)[inside]).astype(np.float64) for name in LANES)
-            scale = 1 / block.sizes.get("h", 1)
-            for lane, values in enumerate((weight, weight * content, weight * bias)):
-                np.add.at(total[lane], bucket, values * scale)
-            seen[bucket] = True
-            return
-        if self.keep == "pooled":
-            wide = self.finest_tokens
-            cells, where = slice(start // wide, -(-stop // wide)), {"b"}
-            names = tuple(f"bucket_{name}" for name in LANES)
-        else:
-            wide, cells, where = 1, slice(start, stop), {"t"}
-            names = LANES
-        dim = where.pop()
-        block = cast(Any, self.data[list(names)].isel(at | {dim: cells}).load())
+            weight /= block.sizes.get("h", 1)
+            return key[inside], [weight, weight * content, weight * bias], np.ones(int(inside.sum()), bool)
+        pooled = self.keep == "pooled"
+        wide, dim = (self.finest_tokens, "b") if pooled else (1, "t")
+        cells = slice(start // wide, -(-stop // wide))
+        names = [f"bucket_{name}" if pooled else name for name in LANES]
+        block = cast(Any, self.data[names].isel(at | {dim: cells}).load())
         arrays = [block[name].transpose(..., dim).values.astype(np.float64) for name in names]
-        position = np.arange(cells.start, cells.start + arrays[0].shape[-1]) * wide
-        bucket = (position - first) // width
         known = ~np.isnan(arrays[0])
-        weight = np.nan_to_num(arrays[0])
-        if self.keep == "whole":
-            # A key that the query cannot see has no logit; its weight is 0.
-            known &= ~np.isnan(arrays[1])
-            arrays[1], arrays[2] = weight * np.nan_to_num(arrays[1]), weight * np.nan_to_num(arrays[2])
-        lanes = [weight, np.nan_to_num(arrays[1]), np.nan_to_num(arrays[2])]
-        if weight.ndim > 1:
+        lanes = [np.nan_to_num(values) for values in arrays]
+        if not pooled:
+            known &= ~np.isnan(arrays[1])  # a key that the query cannot see has no logit; its weight is 0
+            lanes[1], lanes[2] = lanes[0] * lanes[1], lanes[0] * lanes[2]
+        if known.ndim > 1:
             lanes, known = [lane.mean(0) for lane in lanes], known.any(0)
-        for lane, values in enumerate(lanes):
-            np.add.at(total[lane], bucket, values)
-        seen[bucket[known]] = True
+        return np.arange(cells.start, cells.start + len(known)) * wide, lanes, known

@@ -3,6 +3,8 @@
 import { button, element } from "../_shared/dom.js";
 import { count, dropWords, percent, signed } from "../_shared/format.js";
 
+const SHOWN = 30;
+
 /**
  * @param {{meta: any, signal: AbortSignal, onChoose: (row: any) => void, onMask: (ranges: number[][]) => void, onStop: () => void}} options
  */
@@ -41,7 +43,9 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
 
   function draw() {
     const top = Math.max(...rows.map((row) => row.weight), 1e-9);
-    body.replaceChildren(...rows.map((row) => {
+    const rest = rows.slice(SHOWN);
+    const smaller = rest.reduce((sum, row) => sum + row.weight, 0);
+    body.replaceChildren(...rows.slice(0, SHOWN).map((row) => {
       const name = element("button", { type: "button", class: "ink-name", "aria-pressed": String(row.ranges.some((/** @type {number[]} */ range) => range.join("-") === chosen)) }, [
         element("i", { style: `background:${meta.modalities[row.modality]}`, "aria-hidden": "true" }), row.label,
       ]);
@@ -55,7 +59,8 @@ export function createParts({ meta, signal, onChoose, onMask, onStop }) {
         element("td", { class: "ink-number", text: signed(row.content) }), element("td", { class: "ink-number", text: signed(row.bias) }),
         element("td", { class: "ink-number", text: count(row.tokens) }), ...(meta.causes ? [] : [element("td", {}, [cause(row)])]),
       ]);
-    }));
+    }), ...(rest.length ? [element("tr", {}, [element("td", { colspan: heads.length, class: "ink-facts",
+      text: `… ${count(rest.length)} more parts hold ${percent(smaller)} together` })])] : []));
   }
   return {
     el,

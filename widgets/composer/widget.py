@@ -67,7 +67,8 @@ class Composer(TwinnedWidget):
 
     def close(self) -> None:
         """Take the widget down, and no more uploads."""
-        self.session.close()
+        if session := self.__dict__.get("session"):  # none where the widget was refused
+            session.close()
         super().close()
 
     def twin_html(self) -> str:

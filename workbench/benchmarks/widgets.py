@@ -66,6 +66,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                 _open(shown)
                 _gestures(bench, shown, name, args.seconds)
                 _memory(bench, shown, name, args.gestures)
+    _updates(bench)
     bench.remark("Random numbers of eight layers; a real model's 66 layers make the answers of a strip eight times as large.")
     bench.remark("The page is driven without a notebook: its socket is not in the times.")
 
@@ -140,6 +141,24 @@ def _frames(bench: Bench, name: str, gaps: list[float]) -> None:
     slow = ordered[int(len(ordered) * 0.95)]
     bench.rate(name, Series(name, (sum(gaps) / 1_000,), (0,)), amount=len(gaps), unit="frames", at_least=30,
                note=f"95 % of the frames within {slow:.0f} ms")  # fmt: skip
+
+
+def _updates(bench: Bench) -> None:
+    """How often a chat tells its page while an answer comes, where an engine runs."""
+    import engine
+
+    from ..chat_sessions import UPDATES_PER_S, ChatSession
+
+    if not (running := engine.list()):
+        bench.remark("No engine was running: updates per second while an answer streams were not measured.")
+        return
+    session = ChatSession(engine.attach(running[0].url), max_tokens=200, temperature=1.0)
+    told: list[float] = []
+    session.listen(lambda: told.append(time.perf_counter()))
+    session.send("Tell me everything about the harbour.")
+    session.wait(120)
+    per_s = (len(told) - 1) / max(1e-9, told[-1] - told[0])
+    bench.value("chat: updates while an answer streams", per_s, unit="1/s", at_most=UPDATES_PER_S, note=f"{len(told)} updates")
 
 
 def _memory(bench: Bench, shown: Hosted, name: str, gestures: int) -> None:
