@@ -84,7 +84,7 @@ def run_scenarios(name: str, model: Path, arguments: dict[str, Any], scenarios: 
     """What an engine with `arguments` on `model` said in `scenarios`; a process of its own."""
     parallel = arguments.get("tensor_parallel_size", 1) > 1
     environment = {"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else {}
-    if not parallel or {"capture", "intervened"} & set(scenarios):
+    if not parallel or "capture" in scenarios:
         # The scheduler is told how to split a prompt and, for a capture, how much of it may come from the cache.
         environment |= ONE_PROCESS
     settings = {

@@ -83,6 +83,11 @@ class Bench:
             done |= {output.request_id: output for output in self.llm.llm_engine.step() if output.finished}
         return [done[name] for name in order]
 
+    @property
+    def splits(self) -> bool:
+        """Whether prompts can be split: the scheduler is in this process."""
+        return hasattr(self.llm.llm_engine.engine_core, "engine_core")
+
     def split(self, tokens: int) -> None:
         """Let no step take more than `tokens` tokens in all; 0 for what the engine was started with."""
         scheduler = self.llm.llm_engine.engine_core.engine_core.scheduler
@@ -273,11 +278,13 @@ def _seen(bench: Bench, prompt: list[int]) -> Any:
     plan = {
         "routing": {}, "sconv": {"keep": "channels"}, "residual": {}, "attention": {**queries, "keep": "whole"},
     }  # fmt: skip
-    bench.split(23)
+    if bench.splits:
+        bench.split(23)
     found = {
         case: record(bench, f"seen-{case}", prompt, tokens, plan, items=CASES[case], others=[text_ids(40, 11)]) for case in SEEN
     }
-    bench.split(0)
+    if bench.splits:
+        bench.split(0)
     pooled, edges = {"attention": {**queries, "keep": "pooled", "buckets": 9}}, [0, 20, 60, 61]
     found["pooled"] = record(bench, "seen-pooled", prompt, tokens, pooled, edges=edges, items=CASES["mask-heads"])
     return found
@@ -295,14 +302,14 @@ def _shared(bench: Bench, prompt: list[int]) -> Any:
     others, long = [text_ids(211, 15), text_ids(90, 16)], text_ids(1040, 17)
     prompts = [others[0], prompt, others[1], prompt]
     names, runs = ["other-1", "left", "other-2", "right"], {}
-    with changed(bench, {"left": CASES["many"], "right": CASES["force"]}):
-        for tokens in (0, 23):
+    for tokens in (0, 23) if bench.splits else (0,):
+        if bench.splits:
             bench.split(tokens)
+        with changed(bench, {"left": CASES["many"], "right": CASES["force"]}):
             runs[f"changed-{tokens}"] = [said(output) for output in bench.run(prompts, names=names)]
-    for tokens in (0, 23):
-        bench.split(tokens)
         runs[f"plain-{tokens}"] = [said(output) for output in bench.run(prompts, names=names)]
-    bench.split(0)
+    if bench.splits:
+        bench.split(0)
     with changed(bench, {"hit": CASES["many"]}):
         runs["hits"] = [said(bench.run([long], names=["hit"], salts=["changed"])[0]) for _ in range(2)]
     runs["fresh"] = said(bench.run([long])[0])

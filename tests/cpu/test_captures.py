@@ -19,6 +19,9 @@ from .conftest import TINY
 from .scenarios import picture, recording, text_ids
 from .seen import Seen
 
+# Engines run their scenarios when the first test asks: minutes where other work goes on.
+pytestmark = pytest.mark.timeout(1200)
+
 Ran = Callable[[str], dict[str, Any]]
 SITES = ("k", "v", "attention", "mlp")
 CONFIGURATIONS = ["base", pytest.param("tp2-capture", marks=pytest.mark.slow)]

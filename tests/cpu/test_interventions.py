@@ -20,6 +20,9 @@ from .seen import Seen
 from .test_captures import SITES, check_routing
 from .test_engine import check, reference, same
 
+# Two dozen runs of an engine, and a second engine with two ranks: minutes where other work goes on.
+pytestmark = pytest.mark.timeout(1200)
+
 Ran = Callable[[str], dict[str, Any]]
 CLOSE = 2e-5
 
@@ -114,6 +117,8 @@ def test_pictures_and_recordings(ran: Ran, eager: Any, name: str) -> None:
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_requests_of_one_batch_keep_to_themselves(ran: Ran, eager: Any, name: str, tokens: int) -> None:
     runs = ran(name)["intervened"]["shared"]
+    if f"changed-{tokens}" not in runs:
+        pytest.skip("with two ranks the scheduler is in another process, where no prompt can be split on demand")
     together, plain = runs[f"changed-{tokens}"], runs[f"plain-{tokens}"]
     # The matrix products of an expert have other rows when a neighbour is routed elsewhere: sums may round otherwise, no more.
     for other in (0, 2):
