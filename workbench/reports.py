@@ -149,7 +149,7 @@ def _routing(capture: Capture) -> str:
     from .figures.routing import routing_map
     from .routing_views import static_arrays, traits
 
-    state = traits(capture)
+    state = traits(capture, parts=True)
     packed = {name: base64.b64encode(value).decode() for name, value in state.items() if isinstance(value, bytes)}
     arrays = static_arrays(capture)
     if arrays is not None:

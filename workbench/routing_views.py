@@ -6,6 +6,7 @@ Used by the notebook widget, by the app and by reports, which differ only in how
     verb    args                                                result; buffers
     strip   metric, stat, start, stop, buckets, layer, expert   start, width, buckets, rows; uint8 (l,b), 255 where not written
     range   start, stop                                         start, stop, text, entropy_bits; float32 share (l,e), chosen (l,e), sink (l,s)
+    parts   –                                                   parts: label, modality, tokens, entropy_bits, sink_mass; walks the capture
     token   t                                                   t, id, text, entropy_bits (l); uint16 expert (l,k), float32 share (l,k), sink (l,s)
 
 `layer` is the model's index. Every answer stays under 1 MB. This module knows no widget library and no HTTP.
@@ -24,7 +25,7 @@ from engine.protocol import AudioPlace, ImagePlace, Span, TextPlace, span_at
 
 from . import palettes
 from .routing import Block, blocks, check_range, entropy_bits, group_tokens, sink_mass
-from .routing_windows import RoutingWindows, Strip
+from .routing_windows import SMALL_TOKENS, RoutingWindows, Strip
 from .token_text import text_of, token_text
 from .view_requests import answered
 
@@ -42,8 +43,13 @@ MISSING = 255
 """Strip value of a bucket without any written token; 0 to 254 span the metric's limits."""
 
 
-def traits(capture: Capture) -> dict[str, Any]:
+def traits(capture: Capture, *, parts: bool = False) -> dict[str, Any]:
     """Initial state of the map: JSON values, and bytes for arrays.
+
+    Parameters
+    ----------
+    parts : bool
+        With the table of parts even where the capture is so long that walking it delays the first picture; the page asks otherwise.
 
     Returns
     -------
@@ -56,7 +62,7 @@ def traits(capture: Capture) -> dict[str, Any]:
     strips = {name: windows.strip(name, 0, windows.tokens, OVERVIEW_BUCKETS) for name in ("entropy", "sink")}
     share, chosen, sink = _load(windows, 0, windows.tokens)
     return {
-        "meta": _meta(capture, windows, strips["entropy"]),
+        "meta": _meta(capture, windows, strips["entropy"], parts=parts or windows.tokens <= SMALL_TOKENS),
         "share": share,
         "chosen": chosen,
         "sink": sink,
@@ -73,7 +79,7 @@ def traits(capture: Capture) -> dict[str, Any]:
 
 def answer(capture: Capture, request: Any) -> tuple[dict[str, Any], list[bytes]]:
     """Answer one request of the map; one that cannot be answered becomes an error answer."""
-    verbs = {"strip": _strip, "range": _range, "token": _token}
+    verbs = {"strip": _strip, "range": _range, "token": _token, "parts": _parts_asked}
     return answered(request, {name: partial(verb, capture) for name, verb in verbs.items()})
 
 
@@ -179,7 +185,7 @@ def _token(capture: Capture, *, t: int) -> tuple[dict[str, Any], list[bytes]]:
     return result, [expert.tobytes(), _f32(block.weight[0] / total), _f32(block.sink[0] / total)]
 
 
-def _meta(capture: Capture, windows: RoutingWindows, overview: Strip) -> dict[str, Any]:
+def _meta(capture: Capture, windows: RoutingWindows, overview: Strip, *, parts: bool) -> dict[str, Any]:
     return {
         "tokens": windows.tokens,
         "layers": windows.layers.tolist(),
@@ -189,7 +195,7 @@ def _meta(capture: Capture, windows: RoutingWindows, overview: Strip) -> dict[st
         "limits": {name: list(pair) for name, pair in windows.limits.items()},
         "overview": {"start": overview.start, "width": overview.width_tokens, "buckets": overview.values.shape[1]},
         "spans": [span_json(span) for span in capture.spans],
-        "parts": _parts(capture, windows),
+        "parts": _parts(capture, windows) if parts else None,
         "modalities": palettes.MODALITY_COLOURS,
         "missing": palettes.MISSING_COLOUR,
         "model": str(capture.provenance.get("model", "")),
@@ -235,6 +241,10 @@ def _parts(capture: Capture, windows: RoutingWindows) -> list[dict[str, Any]]:
          "sink_mass": _number(row[3] / row[4] if row[4] else np.nan)}
         for name, row in zip(names, sums, strict=True)
     ]  # fmt: skip
+
+
+def _parts_asked(capture: Capture) -> dict[str, Any]:
+    return {"parts": _parts(capture, RoutingWindows.of(capture))}
 
 
 def _load(windows: RoutingWindows, start: int, stop: int) -> tuple[bytes, bytes, bytes]:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fabricated_capture import ROUTE_SCALE, capture, rendered
-from workbench import routing, routing_levels
+from workbench import routing, routing_levels, routing_views
 from workbench.errors import SelectionError
 from workbench.routing_windows import RoutingWindows
 
@@ -168,3 +168,13 @@ def test_a_million_tokens_agree_from_the_top_to_one_token():
 
 
 _CAP = capture(rendered(repeat=190))
+
+
+def test_a_long_capture_asks_for_its_parts_and_a_short_one_brings_them(monkeypatch):
+    cap = capture()
+    short = routing_views.traits(cap)["meta"]["parts"]
+    monkeypatch.setattr(routing_views, "SMALL_TOKENS", 10)
+    assert routing_views.traits(cap)["meta"]["parts"] is None
+    assert routing_views.traits(cap, parts=True)["meta"]["parts"] == short
+    reply, _ = routing_views.answer(cap, {"id": 1, "verb": "parts"})
+    assert reply["result"]["parts"] == short

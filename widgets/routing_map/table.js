@@ -27,10 +27,11 @@ export function createTables(meta, values, sink, what, whose) {
     const named = best.slice(0, TOP).map(({ value, e }) => `${e} (${percent(value)})`).join(", ");
     return [`Layer ${layer}`, percent(mass), String(best.length), named || "–"];
   });
-  const parts = meta.parts.map((/** @type {any} */ part) =>
+  const parts = (meta.parts ?? []).map((/** @type {any} */ part) =>
     [part.label, part.modality, count(part.tokens), bits(part.entropy_bits), percent(part.sink_mass)]);
   return element("div", { class: "ink-tables" }, [
     table(`Layers, ${whose}`, ["Layer", "Sinks", "Experts used", `Most used experts, ${what}`], layers),
-    table("Parts, whole context", ["Part", "Kind", "Tokens", "Mean entropy", "Mean sink share"], parts),
+    meta.parts ? table("Parts, whole context", ["Part", "Kind", "Tokens", "Mean entropy", "Mean sink share"], parts)
+      : element("p", { class: "ink-facts", role: "status", text: "Walking the capture for its parts…" }),
   ]);
 }

@@ -118,6 +118,7 @@ export function render({ model, el, signal: hostSignal }) {
     if (on) {
       tables.replaceChildren(createTables(meta, load[by], load.sink, by === "share" ? "share of the weight" : "share of the tokens",
         range ? tokens(range[0], range[1]) : "whole context"));
+      if (!meta.parts) fetchParts();
     } else resize();
   }
   function overview() {
@@ -163,6 +164,14 @@ export function render({ model, el, signal: hostSignal }) {
       failed(error);
     }
     return undefined;
+  }
+  async function fetchParts() {
+    try {
+      meta.parts = (await rpc.ask("parts", {})).result.parts;
+      if (!tables.hidden) showTable(true);
+    } catch (error) {
+      failed(error);
+    }
   }
   async function fetchRange() {
     const range = selection();
