@@ -6,6 +6,7 @@ the plan did not record are NaN. Nothing here draws. Legend: T tokens, L layers,
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,6 +52,7 @@ class SconvWindows:
         self.sites = tuple(str(site) for site in data["site"].values)
         self.taps = int(data.sizes["tap"]) if "by_tap" in data else 0
         self._positions: NDArray[np.int64] = np.asarray(data["t"].values)
+        self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str, int], tuple[Pyramid, tuple[float, float]]] = OrderedDict()
 
     def strip(self, metric: Any, site: str, start: int, stop: int, buckets: int, *, tap: int = 0, stat: Stat = "mean") -> Strip:
@@ -147,6 +149,10 @@ class SconvWindows:
         return metric, site, int(tap)
 
     def _pyramid(self, key: tuple[str, str, int]) -> tuple[Pyramid, tuple[float, float]]:
+        with self._lock:  # pages ask from several threads: one walk is enough
+            return self._made(key)
+
+    def _made(self, key: tuple[str, str, int]) -> tuple[Pyramid, tuple[float, float]]:
         if key not in self._held:
             ends: list[NDArray[np.floating]] = []
             made = build(self._pieces(key, ends), base=1 if self.tokens <= SMALL_TOKENS else COARSE_BASE)
