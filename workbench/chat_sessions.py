@@ -11,6 +11,7 @@ Used by the notebook widget and the app. The answer is read on a thread of its o
     retry    turn            turn (another answer to the same question)
     edit     turn, text      turn (another question in the same place)
     branch   turn, to        turn (shows the sibling number `to`)
+    result   text, tool      turn (what a called tool returned; the answer goes on)
 
 This module knows no widget library; the tree is :class:`workbench.Conversation`'s.
 """
@@ -19,22 +20,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InklingError
 from engine.protocol import EFFORTS, Done, PrefillProgress, Reasoning, Text, ToolCall
 
+from .chat_turns import reply_json
 from .contexts import Context
 from .conversations import Conversation, Turn
 from .efforts import resolve_effort
+from .entries import entry_of
 from .errors import SelectionError
-from .token_text import token_text
 from .view_requests import answered
 
 if TYPE_CHECKING:
     from engine import Engine
-    from engine.protocol import Event, Reply, TokenLogprob
+    from engine.protocol import Event, Reply
+
+    from .parts import Part
 
 UPDATES_PER_S = 30
 
@@ -71,12 +75,24 @@ class ChatSession:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped: dict[str, Any] | None = None
-        rows = self.conversation.context(self.conversation.root).budget(engine.info, max_tokens=max_tokens).rows
-        self._parts = [{"label": row.label, "tokens": row.tokens} for row in rows]
+        self.attached: tuple[Part, ...] = ()
+        """Parts that go with the next question, before it; see :meth:`attach`."""
+        self._parts = self._rows(self.conversation.context(self.conversation.root))
+        self._attached: list[dict[str, Any]] = []
 
-    def listen(self, changed: Callable[[], None]) -> None:
-        """Call `changed`, on whatever thread, when the state did."""
+    def attach(self, parts: Iterable[Part]) -> None:
+        """Let `parts` go with the next question, in place of those that waited."""
+        context = Context.of(entries=[entry_of(part, "user") for part in parts])
+        self.attached = context.parts
+        self._attached = [row | {"label": f"{row['label']} (goes with the next question)"} for row in self._rows(context)]
+
+    def _rows(self, context: Context) -> list[dict[str, Any]]:
+        return [{"label": row.label, "tokens": row.tokens} for row in context.budget(self.engine.info).rows]
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed`, on whatever thread, when the state did; returns what ends that."""
         self._listeners.append(changed)
+        return lambda: self._listeners.remove(changed)
 
     @property
     def busy(self) -> bool:
@@ -99,12 +115,12 @@ class ChatSession:
         used = (
             reply.usage.prompt_tokens + reply.usage.completion_tokens
             if reply is not None
-            else sum(part["tokens"] for part in self._parts)
+            else sum(part["tokens"] for part in (*self._parts, *self._attached))
         )
         return {
             "meta": {
                 "model": info.model, "context_tokens": info.limits.context_tokens, "used_tokens": used, "efforts": list(EFFORTS),
-                "parts": self._parts,
+                "parts": [*self._parts, *self._attached],
                 "notices": ["The checkpoint has random weights: its answers are noise."] if info.random_weights else [],
             },
             "turns": turns, "live": dict(self.live), "problem": dict(self.problem),
@@ -114,7 +130,7 @@ class ChatSession:
         """Answer one request; one that cannot be answered becomes an error answer."""
         verbs = {
             "price": self._price_asked, "send": self._send_asked, "stop": self._stop_asked, "retry": self._retry_asked,
-            "edit": self._edit_asked, "branch": self._branch_asked,
+            "edit": self._edit_asked, "branch": self._branch_asked, "result": self._result_asked,
         }  # fmt: skip
         return answered(request, verbs)
 
@@ -128,22 +144,44 @@ class ChatSession:
         ContextTooLong, MessageError
             It cannot be sent; nothing was added.
         """
-        return self._ask(text, at=self.conversation.leaf)
+        question = self._ask(text, at=self.conversation.leaf, parts=self.attached)
+        self.attach(())
+        return question
+
+    def give_result(self, text: str, *, tool: str) -> Turn:
+        """Add what a called tool returned, and let the answer go on.
+
+        Raises
+        ------
+        SelectionError
+            An answer is under way already, or the last turn called no tool of that name.
+        """
+        self._idle()
+        leaf = self.conversation.leaf
+        called = [call.name for call in leaf.reply.tool_calls] if leaf.reply is not None else []
+        if tool not in called:
+            raise SelectionError(f"the last turn called {', '.join(called) or 'no tool'}, not {tool!r}: name a tool that it called")
+        result = self.conversation.add_tool_result(text, tool=tool)
+        self._begin(result)
+        return result
 
     def stop(self) -> None:
         """Stop the answer under way; what had come is shown and is not part of the conversation."""
         self._stop.set()
         self.wait(30)
 
-    def _ask(self, text: str, *, at: Turn) -> Turn:
+    def _ask(self, text: str, *, at: Turn, parts: Iterable[Part] = ()) -> Turn:
         self._idle()
         # Rendered once before it is added, so that what cannot be sent leaves no turn behind.
         trial = self.conversation.context(at)
         effort = self._new_effort(trial)
         trial.effort = trial.effort if effort is None else effort
+        parts = tuple(parts)
+        for part in parts:
+            trial.add(part)
         trial.ask(text)
         trial.budget(self.engine.info, max_tokens=self.settings["max_tokens"]).check()
-        question = self.conversation.ask(text, at=at, effort=effort)
+        question = self.conversation.ask(text, at=at, parts=parts, effort=effort)
         self._begin(question)
         return question
 
@@ -219,6 +257,8 @@ class ChatSession:
         before = len(context.render(self.engine).token_ids)
         effort = self._new_effort(context)
         context.effort = context.effort if effort is None else effort
+        for part in self.attached:
+            context.add(part)
         context.ask(text)
         after = len(context.render(self.engine).token_ids)
         limit, reserved = self.engine.info.limits.context_tokens, self.settings["max_tokens"]
@@ -246,7 +286,12 @@ class ChatSession:
         question = self.conversation.turn(turn)
         if question.kind != "user" or question.parent is None:
             raise SelectionError("only a question can be edited")
-        return {"turn": self._ask(text, at=self.conversation.turn(question.parent)).id}
+        # What went with the question goes with its other wording too.
+        parts = [entry.part for entry in question.entries[:-1]]
+        return {"turn": self._ask(text, at=self.conversation.turn(question.parent), parts=parts).id}
+
+    def _result_asked(self, text: str, tool: str) -> dict[str, Any]:
+        return {"turn": self.give_result(text, tool=tool).id}
 
     def _branch_asked(self, turn: str, to: int) -> dict[str, Any]:
         self._idle()
@@ -269,28 +314,7 @@ class ChatSession:
     def _turn(self, turn: Turn) -> dict[str, Any]:
         siblings = self._siblings(turn)
         values: dict[str, Any] = {
-            "id": turn.id, "role": turn.kind, "text": turn.text,
+            "id": turn.id, "role": turn.kind, "text": turn.text, "files": [entry.part.name for entry in turn.entries[:-1]],
             "branch": next(i for i, other in enumerate(siblings) if other.id == turn.id), "branches": len(siblings),
         }  # fmt: skip
         return values if turn.reply is None else values | reply_json(turn.reply)
-
-
-def reply_json(reply: Reply) -> dict[str, Any]:
-    """An answer as a page shows it: what it says, what it cost, and each token's probability where it was asked for."""
-    return {
-        "text": reply.text, "reasoning": reply.reasoning, "finish_reason": reply.finish_reason, "notices": list(reply.notices),
-        "tools": [
-            {"name": call.name, "arguments": call.arguments, "raw": call.raw, "problem": call.problem} for call in reply.tool_calls
-        ],
-        "usage": {
-            "prompt_tokens": reply.usage.prompt_tokens, "cached_tokens": reply.usage.cached_tokens,
-            "completion_tokens": reply.usage.completion_tokens,
-        },
-        "timings": {"first_token_s": reply.timings.first_token_s, "total_s": reply.timings.total_s},
-        "tokens": [_token(token) for token in reply.logprobs],
-    }  # fmt: skip
-
-
-def _token(token: TokenLogprob) -> dict[str, Any]:
-    others = [[token_text(other), chance] for other, chance in token.alternatives.items() if other != token.token_id]
-    return {"text": token_text(token.token_id), "logprob": token.logprob, "alternatives": others}

@@ -2,7 +2,7 @@
 
 A change is made at one of the model's seams, for one request: other requests that run beside it are not touched, and nothing of it
 stays behind. What is declared is checked before anything runs, salts the prefix cache (:mod:`engine.protocol.intervention_sets`),
-and is stamped on what came of it. Several act together: factors multiply, masks add up, whatever their order.
+and is stamped on what came of it. Several act together: factors multiply, masks add up, whatever their order::
 
     seam           class            what it changes
     experts        BanExperts       experts the router may not choose; it takes its next best

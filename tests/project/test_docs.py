@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -10,6 +12,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LIGHT = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for folder in ("engine", "engine/inkling", "engine/planner")
+    for path in sorted((ROOT / folder).glob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
+]
+"""Modules of the engine's client side with examples; those of workbench and the protocol run with all tests."""
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +47,17 @@ def test_pages_load_nothing_from_other_hosts(site):
         text = path.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=\"(https?:[^\"]+)\"", text)
         assert not loaded, path.name
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
+def test_examples_in_the_pages_give_what_they_say(page: Path) -> None:
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed == 0
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_examples_of_the_client_give_what_they_say(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples_to_run() -> None:
+    assert len(LIGHT) >= 3

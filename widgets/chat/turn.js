@@ -58,7 +58,8 @@ function message(/** @type {any} */ turn, /** @type {any} */ actions, /** @type 
     event.stopPropagation();
     if (event.key === "Escape") toggle(false);
   }, { signal });
-  return [text, field,
+  const files = (turn.files ?? []).join(", ");
+  return [...(files ? [element("p", { class: "ink-facts ink-files", text: files })] : []), text, field,
     element("p", { class: "ink-actions" }, [edit, again, leave, ...branches(turn, actions, signal)])];
 }
 

@@ -7,10 +7,11 @@ from here, and the pages carry a content security policy that lets a browser loa
     server      the parent application: login wall, widget modules, blobs, the mounted page
     login       one token in front of every route
     link        the engine this app talks to, found again after it was restarted
-    desk        what one browser tab has on its desk: files, conversation, the running answer (no Gradio)
+    desk        what one browser has on its desk: files, conversation, captures; kept on disk (no Gradio)
+    desks       every browser's desk, found by its cookie
     hosted      runs a widget's ES module inside ``gr.HTML`` (hosted.js)
-    page        the page: the tabs' parts in one layout
-    parts/      compose, chat, inspect, engine: one section each
+    page        the page: four tabs in one layout
+    parts/      compose, chat, inspect, engine: one tab each
 """
 
 import os

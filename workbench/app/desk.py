@@ -1,11 +1,9 @@
-"""What one browser tab has on its desk: files not yet asked about, the conversation, the running answer, the last capture.
+"""What one browser has on its desk: files not yet asked about, the conversation, what was captured; kept on disk.
 
-The same calls a notebook makes, in the order a page needs them; no Gradio here. A desk lives in the server's memory as long as its
-tab, and an hour longer. Files are read when they come, and leave the desk for the conversation once their question is answered. A
-stopped or failed exchange is shown and forgotten: it is not part of what is sent next.
-
-Counting may run in a thread while an answer streams in the event loop: every step takes a copy of the conversation and puts a
-whole new one in place.
+The same objects a notebook has (``Conversation``, ``ChatSession``, ``Capture``), in the order a page needs them; no Gradio here.
+Files are read when they come, wait for the next question, and go with it. After every change the desk's folder holds all of it: a
+reloaded page, and a restarted app, go on where they were. Answers are read on the session's own thread and end in the conversation
+whether a page looks or not.
 """
 
 from __future__ import annotations
@@ -13,283 +11,263 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import secrets
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError, InklingError
-from engine.protocol import CapturePlan, Done, Event, PrefillProgress, Reasoning, Reply, Text, ToolCall
-from workbench import Context, readers
-from workbench.errors import EffortError, MessageError
+from engine.protocol import EFFORTS
+from workbench import Context, Conversation, readers
+from workbench.chat_sessions import ChatSession
+from workbench.errors import ContextFileError, MessageError
 
 if TYPE_CHECKING:
-    from workbench import Budget, Capture
+    from engine import Engine
+    from workbench import Budget, Capture, CapturePlan
     from workbench.parts import Part
 
     from .link import Link
 
-PAINTS_PER_S = 20.0
-"""Repaints of a running answer; the last state is always painted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the page's fields say, checked."""
-
-    question: str
-    effort: str | float
-    max_tokens: int
-    temperature: float
-
-    @classmethod
-    def read(cls, question: str | None, effort: str | float | None, max_tokens: float | None, temperature: float | None) -> Options:
-        """The fields as they come from the page.
-
-        Raises
-        ------
-        EffortError, MessageError
-            A field is empty or no number.
-        """
-        if effort is None or effort == "":
-            raise EffortError("no thinking effort: choose one, or write a number from 0 to 0.99")
-        if isinstance(effort, str):
-            with contextlib.suppress(ValueError):
-                effort = float(effort)
-        if not max_tokens or max_tokens < 1:
-            raise MessageError("the answer needs room: at least 1 token")
-        if temperature is None or not 0 <= temperature <= 2:
-            raise MessageError("the temperature is a number from 0 (always the likeliest token) to 2")
-        return cls((question or "").strip(), effort, int(max_tokens), float(temperature))
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """One question and its answer as it grows.
-
-    Attributes
-    ----------
-    accepted : bool
-        The engine took it: it is no longer only a wish.
-    problems : tuple of str
-        Why it was refused, or broke off.
-    """
-
-    question: str
-    files: tuple[str, ...] = ()
-    text: str = ""
-    reasoning: str = ""
-    calls: list[str] = field(default_factory=list)
-    done_tokens: int = 0
-    total_tokens: int = 0
-    waiting: bool = False
-    accepted: bool = False
-    running: bool = False
-    stopped: bool = False
-    reply: Reply | None = None
-    problems: tuple[str, ...] = ()
-
-    def take(self, event: Event) -> None:
-        """Grow by one event of the stream."""
-        self.accepted = True
-        match event:
-            case PrefillProgress():
-                self.done_tokens, self.total_tokens, self.waiting = event.done_tokens, event.total_tokens, event.waiting
-            case Text():
-                self.text += event.text
-            case Reasoning():
-                self.reasoning += event.text
-            case ToolCall():
-                shown = (
-                    event.raw
-                    if event.arguments is None
-                    else json.dumps({"name": event.name, "arguments": event.arguments}, indent=1)
-                )
-                self.calls.append(shown)
-            case Done():
-                # The whole reply is the truth; the pieces were for the eye.
-                self.reply, self.text, self.reasoning = event.reply, event.reply.text, event.reply.reasoning
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file that was read and waits for its question."""
-
-    path: str
-    name: str
-    part: Part
+RUN, WAITING, SETTINGS = "run.inkling", "waiting.inkling", "settings.json"
+DEFAULTS: dict[str, Any] = {"effort": "low", "max_tokens": 128, "temperature": 0.0, "logprobs": 5}
+_NAMES = {value: name for name, value in EFFORTS.items()}
+ASKS = ("send", "retry", "edit", "result")
+"""What a page asks that needs the engine."""
 
 
 class Desk:
-    """One tab's work."""
+    """One browser's work.
 
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
+    Parameters
+    ----------
+    folder : Path or None
+        Where it is kept; None keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.key = secrets.token_urlsafe(16)
+        """Unguessable name of what a page is shown of it."""
+        self.chosen = ""
+        """Id of the reply to look into; empty for the last."""
         self.captured: Capture | None = None
-        self._files: list[File] = []
-        self._context: Context | None = None
-        self._lock = threading.Lock()
+        self.touched_at = time.monotonic()
+        self.losses: tuple[str, ...] = ()
+        self._files: list[Part] = []
+        self._settings = dict(DEFAULTS)
+        self._conversation = Conversation(Context(effort=DEFAULTS["effort"]))
+        self._chat: ChatSession | None = None
+        self._lock, self._keeping = threading.Lock(), threading.Lock()
         self._counts = self._counted = 0
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Desk:
-        """Gradio copies the first value of a session's state for each tab: every tab gets an empty desk."""
-        return Desk()
+        if folder is not None:
+            self._restore(folder)
 
     @property
-    def files(self) -> list[str]:
-        """Paths of the files that wait."""
-        return [file.path for file in self._files]
+    def conversation(self) -> Conversation:
+        """The tree of questions and answers."""
+        return self._conversation
 
-    def put_files(self, paths: Sequence[str]) -> list[str]:
-        """Make `paths` the files that wait; returns one sentence for each that cannot be read, which is left out."""
+    @property
+    def files(self) -> list[Part]:
+        """The files that wait."""
+        return list(self._files)
+
+    @property
+    def begun(self) -> bool:
+        """Something was asked: what stands before everything is fixed."""
+        return bool(self._conversation.turns)
+
+    @property
+    def busy(self) -> bool:
+        """An answer is under way."""
+        return self._chat is not None and self._chat.busy
+
+    def chat(self, engine: Engine) -> ChatSession:
+        """The session over the conversation, on `engine`."""
+        if self._chat is None or self._chat.conversation is not self._conversation:
+            self._chat = ChatSession(engine, self._conversation)
+            self._chat.settings = self._settings
+        self._chat.engine = engine
+        if self._chat.attached != tuple(self._files):
+            self._chat.attach(self._files)
+        return self._chat
+
+    def answer(self, link: Link, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Answer what the chat's page asks (:mod:`workbench.chat_sessions`); what needs the engine finds it first."""
+        asks = content.get("verb") in ASKS
+        try:
+            engine = link.engine() if asks else link.known
+            chat = self.chat(engine)
+        except InklingError as problem:
+            if isinstance(problem, EngineError):
+                link.lost()
+            return {"id": content.get("id"), "ok": False, "error": problem.to_json()}, []
+        before = len(self._conversation.turns)
+        found = chat.answer(content)
+        if content.get("verb") == "send" and len(self._conversation.turns) > before:
+            # They are part of the question now.
+            self._files = []
+        return found
+
+    def use(self, settings: dict[str, Any]) -> None:
+        """Take what the page's fields say; the next answer goes by it."""
+        self._settings.update({name: settings[name] for name in self._settings if name in settings})
+
+    def put_files(self, paths: Sequence[str], *, name: str | None = None) -> list[str]:
+        """Let the files at `paths` wait too; returns one sentence for each that cannot be read, which is left out."""
         problems: list[str] = []
-        with self._lock:
-            held = {file.path: file for file in self._files}
-            kept: list[File] = []
-            for path in dict.fromkeys(paths):
-                try:
-                    kept.append(held.get(path) or _read(path))
-                except InklingError as problem:
-                    problems.append(_about(path, problem.message))
-            self._files = kept
+        for path in dict.fromkeys(paths):
+            try:
+                part = readers.read_file(path, name=name)
+            except InklingError as problem:
+                problems.append(_about(path, problem.message))
+                continue
+            with self._lock:
+                self._files.append(part)
         return problems
 
-    def budget(self, link: Link, options: Options) -> Budget | None:
-        """Exact tokens of everything so far, the waiting files and the question included; None when a later count was faster."""
+    def keep_only(self, indices: Sequence[int]) -> None:
+        """Take away the waiting files that are not named."""
+        with self._lock:
+            self._files = [part for number, part in enumerate(self._files) if number in indices]
+
+    def begin_with(self, system: str, tools: str) -> None:
+        """Set what stands before everything: system text, and tool declarations as JSON.
+
+        Raises
+        ------
+        MessageError
+            Not JSON, not declarations, or the conversation has begun.
+        """
+        try:
+            declared = json.loads(tools) if tools.strip() else []
+        except ValueError as problem:
+            raise MessageError(f"the tools are not JSON: {problem}") from None
+        before = self._conversation.context(self._conversation.root)
+        made = Context(system or None, before.effort, declared if isinstance(declared, list) else [declared])
+        if (made.system, made.tools) == (before.system, before.tools):
+            return
+        if self.begun:
+            raise MessageError("system text and tools stand before everything: start over to change them")
+        self._conversation = Conversation(made)
+
+    def budget(self, link: Link) -> Budget | None:
+        """Exact tokens of everything so far and of the waiting files; None when a later count was faster."""
         with self._lock:
             self._counts += 1
             mine = self._counts
-        found = self._draft(options).budget(link.known, max_tokens=options.max_tokens)
+        draft = self._conversation.context()
+        if self._settings["effort"] is not None:
+            draft.effort = self._settings["effort"]
+        for part in self.files:
+            draft.add(part)
+        found = draft.budget(link.known, max_tokens=max(1, int(self._settings["max_tokens"] or 1)))
         with self._lock:
             if mine < self._counted:
                 return None
             self._counted = mine
         return found
 
-    def stop(self) -> None:
-        """End the running answer, from any thread; without one, nothing."""
-        if self._running is not None:
-            loop, stopping = self._running
-            loop.call_soon_threadsafe(stopping.set)
+    def context_of(self, chosen: str = "") -> Context | None:
+        """The conversation up to the answer `chosen`, or the last one on this branch; None without an answer."""
+        path = self._conversation.path()
+        replies = [turn for turn in (*self._conversation.turns, *path) if turn.reply is not None]
+        turn = next((turn for turn in replies if turn.id == chosen), None)
+        turn = turn or next((turn for turn in reversed(path) if turn.reply is not None), None)
+        return None if turn is None else self._conversation.context(turn)
 
-    async def ask(self, link: Link, question: str, *fields: Any) -> AsyncIterator[Turn]:
-        """Ask, and yield the turn each time it is worth painting; the last one is final.
-
-        Parameters
-        ----------
-        question, *fields
-            As :meth:`Options.read` takes them.
-        """
-        turn = Turn(question=(question or "").strip(), files=tuple(file.name for file in self._files))
-        if self._running is not None:
-            turn.problems = ("An answer is still running: wait for it, or stop it.",)
-            yield turn
-            return
-        stopping = asyncio.Event()
-        self._running = (asyncio.get_running_loop(), stopping)
-        turn.running = True
-        try:
-            yield turn
-            options = Options.read(question, *fields)
-            if not options.question:
-                raise MessageError("The question is empty: write one.")
-            engine = await link.engine()
-            sent, files = self._draft(options), list(self._files)
-            rendered = await asyncio.to_thread(sent.render, engine)
-            stream = engine.astream(rendered, max_tokens=options.max_tokens, temperature=options.temperature)
-            async with contextlib.aclosing(_growing(stream, turn, stopping)) as growing:
-                async for _ in growing:
-                    yield turn
-            if turn.reply is not None:
-                sent.add_reply(turn.reply)
-                self._context, self.captured = sent, None
-                self._files = [file for file in self._files if file not in files]
-        except InklingError as problem:
-            turn.problems = (problem.message,)
-            if isinstance(problem, EngineError):
-                link.lost()
-        finally:
-            turn.running = False
-            self._running = None
-            if turn.accepted:
-                self.turns.append(turn)
-        yield turn
-
-    async def capture_tokens(self, link: Link) -> int | None:
-        """Tokens that capturing the last exchange would compute; None when there is none, or it was captured."""
-        if self._context is None or self.captured is not None:
-            return None
-        return len(await asyncio.to_thread(self._context.render, link.known))
-
-    async def capture(self, link: Link) -> Capture:
-        """Run the conversation up to the last answer once more and record its routing.
+    async def capture(self, link: Link, plan: CapturePlan, chosen: str = "") -> Capture:
+        """Run the conversation up to an answer once more and record what `plan` names.
 
         Raises
         ------
         InklingError
             Nothing to capture, the engine is gone, or it cannot capture.
         """
-        context = self._context
+        context = self.context_of(chosen)
         if context is None:
-            raise MessageError("There is no finished exchange to look into yet.")
-        engine = await link.engine()
-        found = await engine.acapture(context, CapturePlan(routing=True), recompute=True)
-        if context is self._context:
-            self.captured = found
-        return found
+            raise MessageError("There is no answer to look into yet.")
+        engine = await asyncio.to_thread(link.engine)
+        self.captured = await engine.acapture(context, plan, recompute=True)
+        return self.captured
 
-    def _draft(self, options: Options) -> Context:
-        """The conversation so far with the waiting files and the question: what Send would send."""
-        with self._lock:
-            draft = self._context.copy() if self._context else Context()
-            draft.effort = options.effort
-            for file in self._files:
-                draft.add(file.part)
-            if options.question:
-                draft.ask(options.question)
-        return draft
+    def stop(self) -> None:
+        """End the running answer; without one, nothing."""
+        if self._chat is not None and self.busy:
+            self._chat.stop()
 
+    def clear(self) -> None:
+        """Start over."""
+        self.stop()
+        root = self._conversation.context(self._conversation.root)
+        self._files, self.captured, self.losses, self.chosen = [], None, (), ""
+        self._conversation = Conversation(root)
 
-async def _growing(stream: AsyncIterator[Event], turn: Turn, stopping: asyncio.Event) -> AsyncGenerator[None]:
-    """Feed `turn` from `stream`; yields when it should be painted. Closing the stream, on Stop too, aborts the request."""
-    stop = asyncio.ensure_future(stopping.wait())
-    coming: asyncio.Future[Any] | None = None
-    painted, dirty = 0.0, False
-    try:
-        while True:
-            coming = coming or asyncio.ensure_future(anext(stream, None))
-            wait_s = max(0.0, painted + 1 / PAINTS_PER_S - time.monotonic()) if dirty else None
-            ready, _ = await asyncio.wait({coming, stop}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            if stop in ready:
-                turn.stopped = True
-                return
-            if coming in ready:
-                event, coming = coming.result(), None
-                if event is None:
-                    return
-                turn.take(event)
-                dirty = True
-            if time.monotonic() - painted >= 1 / PAINTS_PER_S:
-                painted, dirty = time.monotonic(), False
-                yield
-    finally:
-        stop.cancel()
-        if coming is not None:
-            coming.cancel()
-            with contextlib.suppress(asyncio.CancelledError, InklingError):
-                await coming
-        await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+    def open(self, path: str | Path) -> None:
+        """Put a saved run, or a saved context, in place of the conversation.
 
+        Raises
+        ------
+        ContextFileError
+            Neither; what was here stays.
+        """
+        try:
+            found = Conversation.load(path)
+        except ContextFileError as problem:
+            try:
+                found = Conversation(Context.load(path))
+            except ContextFileError:
+                raise ContextFileError(_about(str(path), problem.message)) from None
+        self.stop()
+        self._files, self.captured, self.chosen = [], None, ""
+        self._conversation = found
+        self._settings["effort"] = _NAMES.get(found.context().effort, self._settings["effort"])
 
-def _read(path: str) -> File:
-    return File(path, Path(path).name, readers.read_file(path))
+    def save(self, path: Path) -> Path:
+        """Write the run as one file; ``Conversation.load`` opens it in a notebook."""
+        return self._conversation.save(path)
+
+    def keep(self) -> None:
+        """Write the desk to its folder, whole."""
+        if self.folder is None:
+            return
+        with self._keeping:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._conversation.save(self.folder / RUN)
+            waiting = Context()
+            for part in self.files:
+                waiting.add(part)
+            waiting.save(self.folder / WAITING)
+            (self.folder / SETTINGS).write_text(json.dumps(self._settings), encoding="utf-8")
+
+    def _restore(self, folder: Path) -> None:
+        """What the folder holds; what is damaged is left out and named."""
+        losses: list[str] = []
+        for name, take in ((RUN, self._take_run), (WAITING, self._take_waiting)):
+            if (folder / name).exists():
+                try:
+                    losses += take(folder / name)
+                except ContextFileError as problem:
+                    losses.append(_about(str(folder / name), problem.message))
+        with contextlib.suppress(OSError, ValueError):
+            self.use(json.loads((folder / SETTINGS).read_text("utf-8")))
+        self.losses = tuple(losses)
+
+    def _take_run(self, path: Path) -> tuple[str, ...]:
+        self._conversation = Conversation.load(path, salvage=True)
+        return self._conversation.losses
+
+    def _take_waiting(self, path: Path) -> tuple[str, ...]:
+        waiting = Context.load(path, salvage=True)
+        self._files = list(waiting.parts)
+        return waiting.losses
 
 
 def _about(path: str, message: str) -> str:
-    """A reader's words about a file, by its name: where an upload lies on the server is nobody's business."""
+    """A reader's words about a file, by its name: where it lies on the server is nobody's business."""
     name = Path(path).name
     said = message.replace(path, name)
     return said if name in said else f"{name}: {said}"

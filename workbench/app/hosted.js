@@ -5,12 +5,14 @@
  * `{subject, traits}`: an opaque key for what is shown, and JSON values by name. Bytes do not travel as JSON: a trait that is
  * `{blob: url}` is fetched once and the module gets a DataView, as in Jupyter. Changed traits go to Python as the component's
  * `change` event with the whole value; `send({id, verb, args})` asks Python, and the answer `{id, ok, result | error}` comes as
- * `msg:custom` with its buffers as DataViews.
+ * `msg:custom` with its buffers as DataViews. After an answer to one of `follows` the component's `submit` event comes: what the
+ * verb began goes on in Python, and new values follow.
  *
  * Not carried: `send` with buffers, and messages that Python starts by itself. It knows no particular widget.
  *
  * @typedef {{element: HTMLElement, props: any, trigger: (event: string, data?: any) => void, server: any,
- *   watch: (name: string, callback: () => void) => void}} Host what Gradio hands to `js_on_load`
+ *   watch: (name: string, callback: () => void) => void, module: string, follows: string[]}} Host what Gradio hands to
+ *   `js_on_load`, and what the component wrote into it
  */
 
 /** Bytes of blobs kept for the values still in use; older ones are fetched again. */
@@ -105,10 +107,10 @@ class Model {
 const same = (a, b) => a === b || (!(a instanceof DataView) && !(b instanceof DataView) && JSON.stringify(a) === JSON.stringify(b));
 
 /**
- * Mount the module at `props.module_url` into the component, once there is a value to show.
+ * Mount the module at the address `module` into the component, once there is a value to show.
  * @param {Host} host
  */
-export async function mount({ element, props, trigger, server, watch }) {
+export async function mount({ element, props, trigger, server, watch, module: address, follows }) {
   const blobs = new Blobs();
   /** @type {Model | null} */
   let model = null;
@@ -126,6 +128,7 @@ export async function mount({ element, props, trigger, server, watch }) {
   };
   const ask = async (content) => {
     const reply = await server.ask({ subject: props.value.subject, content });
+    if (reply.content?.ok && follows.includes(content.verb)) trigger("submit");
     return { content: reply.content, buffers: await Promise.all(reply.buffers.map((url) => blobs.load(url))) };
   };
 
@@ -160,7 +163,7 @@ export async function mount({ element, props, trigger, server, watch }) {
         root.replaceChildren();
         model = null;
       };
-      const module = (await import(props.module_url)).default;
+      const module = (await import(address)).default;
       const widget = typeof module === "function" ? await module() : module;
       await widget.initialize?.({ model, signal: ending.signal });
       cleanup = await widget.render?.({ model, el: root, signal: ending.signal });

@@ -9,10 +9,11 @@ particular widget and no capture.
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -70,6 +71,8 @@ class Hosted:
         Path under which a proxy shows the application.
     elem_id : str
         Id of the element in the page.
+    follows : sequence of str
+        Verbs after whose answer the component's ``submit`` event comes: what they began goes on in Python.
 
     Attributes
     ----------
@@ -77,7 +80,9 @@ class Hosted:
         What events are connected to; its value comes from :meth:`show`, None shows nothing.
     """
 
-    def __init__(self, name: str, *, answer: Answer, blobs: Blobs, prefix: str = "", elem_id: str | None = None) -> None:
+    def __init__(
+        self, name: str, *, answer: Answer, blobs: Blobs, prefix: str = "", elem_id: str | None = None, follows: Sequence[str] = ()
+    ) -> None:
         self._answer = answer
         self._blobs = blobs
         self._prefix = prefix
@@ -90,20 +95,31 @@ class Hosted:
             value=None,
             # Without ${value} in the template a new value keeps the DOM, and with it the module's canvas.
             html_template=f'<link rel="stylesheet" href="{prefix}/widgets/{name}.css"><div class="hosted"></div>',
-            # Gradio offers an event only where the script names it: 'change'.
-            js_on_load="import(props.host_url).then((host) => host.mount({element, props, trigger, server, watch})) // 'change'",
+            # Written into the script: properties of its own are not there yet when a tab is drawn late. And Gradio offers an event
+            # only where the script names it: 'change' 'submit'.
+            js_on_load=(
+                f"import({json.dumps(f'{prefix}/widgets/hosted.js')}).then((host) => host.mount({{element, props, trigger, server, "
+                f"watch, module: {json.dumps(f'{prefix}/widgets/{name}.js')}, follows: {json.dumps(list(follows))}}})) "
+                "// 'change' 'submit'"
+            ),
             apply_default_css=False,
             elem_id=elem_id,
             server_functions=[ask],
-            host_url=f"{prefix}/widgets/hosted.js",
-            module_url=f"{prefix}/widgets/{name}.js",
         )
 
-    def show(self, subject: Any, traits: Mapping[str, Any]) -> dict[str, Any]:
-        """The component's value that shows `traits` of `subject`."""
+    def show(self, subject: Any, traits: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
+        """The component's value that shows `traits` of `subject`.
+
+        Parameters
+        ----------
+        key : str, optional
+            Unguessable name of what changes while it is shown (a chat, a status): the page keeps its module and gets new traits.
+            Without one, the page begins anew.
+        """
         # Unguessable: a page can ask about the subjects it was shown, and no others.
-        key = secrets.token_urlsafe(16)
+        key = key or secrets.token_urlsafe(16)
         self._subjects[key] = subject
+        self._subjects.move_to_end(key)
         while len(self._subjects) > SUBJECTS:
             self._subjects.popitem(last=False)
         return {"subject": key, "traits": {name: self._carried(value) for name, value in traits.items()}}

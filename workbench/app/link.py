@@ -8,6 +8,7 @@ engine: that is the command's business.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,58 +39,62 @@ class Link:
     engine : Engine
     find : callable
         Finds a running engine; called in a thread after the present one was lost.
+
+    Attributes
+    ----------
+    known : Engine
+        The engine as last seen, gone or not; for counting, which needs its limits only.
     """
 
     def __init__(self, engine: Engine, find: Callable[[], Engine]) -> None:
-        self._engine: Engine | None = engine
+        self.known = engine
+        self._gone = False
         self._find = find
         self._seen = Sight(engine.info)
         self._seen_at = time.monotonic()
-        self._looking: asyncio.Lock | None = None
+        self._looking = threading.Lock()
 
-    @property
-    def known(self) -> Engine | None:
-        """The engine as last seen, without asking it; for counting, which needs its limits only."""
-        return self._engine
-
-    async def look(self) -> Sight:
-        """See whether the engine answers; attach to a running one when it does not."""
-        if self._looking is None:
-            self._looking = asyncio.Lock()
-        async with self._looking:
+    def look_now(self) -> Sight:
+        """See whether the engine answers; attach to a running one when it does not. Blocks for a moment."""
+        with self._looking:
             if time.monotonic() - self._seen_at > FRESH_S:
-                self._seen = await asyncio.to_thread(self._probe)
+                self._seen = self._probe()
                 self._seen_at = time.monotonic()
             return self._seen
 
-    async def engine(self) -> Engine:
-        """The engine, known to answer.
+    async def look(self) -> Sight:
+        """:meth:`look_now` for asynchronous callers."""
+        return await asyncio.to_thread(self.look_now)
+
+    def engine(self) -> Engine:
+        """The engine, known to answer. Blocks for a moment.
 
         Raises
         ------
         EngineNotFound
             It is gone and no other is running.
         """
-        self._seen_at = 0.0 if self._engine is None else self._seen_at
-        sight = await self.look()
-        if self._engine is None:
+        if self._gone:
+            self.lost()
+        sight = self.look_now()
+        if sight.info is None:
             raise EngineNotFound(sight.problem)
-        return self._engine
+        return self.known
 
     def lost(self) -> None:
         """An answer broke off: the next look asks again at once."""
         self._seen_at = 0.0
 
     def _probe(self) -> Sight:
-        if self._engine is not None:
+        if not self._gone:
             try:
-                self._engine.status()
-                return Sight(self._engine.info)
+                self.known.status()
+                return Sight(self.known.info)
             except EngineError:
-                self._engine = None
+                self._gone = True
         try:
-            found = self._find()
+            self.known = self._find()
         except InklingError as problem:
             return Sight(None, f"{problem.message} {REMEDY}")
-        self._engine = found
-        return Sight(found.info)
+        self._gone = False
+        return Sight(self.known.info)

@@ -5,14 +5,15 @@ that a route cannot be forgotten. A browser signs in once, by the printed addres
 cookie; a program sends ``Authorization: Bearer …``. It knows no users: whoever has the token may use the app, and each browser
 has its own desk.
 
-Sessions live as long as the process. The cookie is not the token: reading one does not give the other.
+Sessions live as long as the process. The cookie is not the token: reading one does not give the other. A second cookie names the
+browser, so that its desk is found again after the app was restarted; without a session it opens nothing.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from string import Template
@@ -24,6 +25,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+BROWSER_COOKIE = "inkling_browser"
+BROWSER_DAYS = 30
 FORM_BYTES = 4_096
 """A login form is one short field; more is refused."""
 
@@ -75,7 +78,17 @@ class LoginWall:
         elif _reaches_outside(scope["path"]):
             await _respond(send, 403, "the app fetches nothing from other hosts")
         else:
-            await self.app(scope, receive, _with_headers(send))
+            await self.app(scope, receive, _with_headers(send, self._naming(scope)))
+
+    def _naming(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """A name for a browser that a proxy signed in: it opens a page, and has none yet."""
+        pages = b"text/html" in dict(scope["headers"]).get(b"accept", b"")
+        if scope["type"] != "http" or not pages or _cookies(scope).get(BROWSER_COOKIE):
+            return []
+        return [(b"set-cookie", self._browser_cookie(secrets.token_urlsafe(24)).encode())]
+
+    def _browser_cookie(self, name: str) -> str:
+        return f"{BROWSER_COOKIE}={name}; Max-Age={BROWSER_DAYS * 86_400}; Path={self.prefix or '/'}; HttpOnly; SameSite=Lax"
 
     def session_of(self, scope: Scope) -> str | None:
         """Id of the session a request belongs to, or None: not signed in."""
@@ -83,12 +96,7 @@ class LoginWall:
         kind, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() == "bearer" and self._right(given):
             return "bearer"
-        jar = SimpleCookie()
-        try:
-            jar.load(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return None
-        held = jar[self.cookie].value if self.cookie in jar else ""
+        held = _cookies(scope).get(self.cookie, "")
         return held if held in self._sessions else None
 
     def _right(self, given: str) -> bool:
@@ -110,8 +118,10 @@ class LoginWall:
             return
         session = secrets.token_urlsafe(24)
         self._sessions.add(session)
-        cookie = f"{self.cookie}={session}; Path={self.prefix or '/'}; HttpOnly; SameSite=Lax"
-        await _respond(send, 303, "", [(b"location", f"{self.prefix}/".encode()), (b"set-cookie", cookie.encode())])
+        browser = _cookies(scope).get(BROWSER_COOKIE) or secrets.token_urlsafe(24)
+        cookies = (f"{self.cookie}={session}; Path={self.prefix or '/'}; HttpOnly; SameSite=Lax", self._browser_cookie(browser))
+        headers = [(b"location", f"{self.prefix}/".encode()), *((b"set-cookie", item.encode()) for item in cookies)]
+        await _respond(send, 303, "", headers)
 
     async def _refuse(self, scope: Scope, send: Send, problem: str = "") -> None:
         if scope["type"] == "websocket":
@@ -124,6 +134,20 @@ class LoginWall:
         form = Template(Path(__file__).with_name("login.html").read_text(encoding="utf-8"))
         page = form.substitute(action=f"{self.prefix}/login", problem=problem, state="wrong" if problem else "new")
         await _respond(send, 401, page, [(b"content-type", b"text/html; charset=utf-8")])
+
+
+def browser_of(cookies: Mapping[str, str]) -> str:
+    """Name of the browser that a request comes from; empty for a program."""
+    return cookies.get(BROWSER_COOKIE, "")
+
+
+def _cookies(scope: Scope) -> dict[str, str]:
+    jar = SimpleCookie()
+    try:
+        jar.load(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}
 
 
 def _reaches_outside(path: str) -> bool:
@@ -140,7 +164,7 @@ async def _form(receive: Receive) -> dict[str, list[str]]:
     return {} if len(body) > FORM_BYTES else parse_qs(body.decode("utf-8", "replace"))
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, more: Sequence[tuple[bytes, bytes]] = ()) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [
@@ -148,6 +172,7 @@ def _with_headers(send: Send) -> Send:
                 (b"content-security-policy", POLICY.encode()),
                 (b"referrer-policy", b"no-referrer"),
                 (b"x-content-type-options", b"nosniff"),
+                *more,
             ]
         await send(message)
 

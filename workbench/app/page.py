@@ -1,17 +1,21 @@
-"""The page: its parts in one layout. Grows into tabs by placing each part in one; the parts do not know where they stand."""
+"""The page: a line about the engine, and four tabs of one section each; the sections do not know where they stand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from gradio import themes
 
+from engine.errors import InklingError
+
 from .desk import Desk
 from .hosted import Blobs
 from .link import Link
 from .parts import chat, compose, engine, inspect
+from .showing import problem_html
 
 TITLE = "Inkling Workbench"
 MAX_FILE_SIZE = "256mb"
@@ -23,41 +27,83 @@ UPLOADS_KEPT_S = 6 * 3600
 QUEUE_SIZE = 64
 """Events that may wait; beyond it a page says that the app is busy."""
 
+CONCURRENCY = 4
+"""Events of one kind that run at once, where a section does not say otherwise."""
 
-def build(link: Link, blobs: Blobs, *, prefix: str = "") -> gr.Blocks:
-    """Lay out and connect the page for the engine behind `link`; `blobs` keeps the bytes behind its pictures."""
+
+def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, prefix: str = "") -> gr.Blocks:
+    """Lay out and connect the page for the engine behind `link`.
+
+    Parameters
+    ----------
+    blobs : Blobs
+        Keeps the bytes behind its pictures.
+    desk_of : callable
+        The desk of the browser that a request comes from.
+    """
     with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(600, UPLOADS_KEPT_S)) as page:
-        desk = gr.State(Desk(), delete_callback=Desk.stop)
         gr.HTML(
             f"<h1>{TITLE}</h1><p class='lead'>Compose a context from documents, images and recordings, ask Inkling about it, "
-            "and see which experts each token went to.</p>",
+            "and look inside.</p>",
         )
-        strip = engine.lay_out()
-        with gr.Row(elem_id="columns"):
-            with gr.Column(elem_id="compose-column"):
-                composing = compose.lay_out()
-            with gr.Column(elem_id="chat-column"):
-                chatting = chat.lay_out()
-        inspecting = inspect.lay_out(blobs, prefix=prefix)
+        strip = engine.lay_out_strip()
+        with gr.Tabs(elem_id="tabs"):
+            with gr.Tab("Compose", id="compose", elem_id="tab-compose"):
+                composing = compose.lay_out(prefix=prefix)
+            with gr.Tab("Chat", id="chat", elem_id="tab-chat", render_children=True):
+                chatting = chat.lay_out(blobs, link, prefix=prefix)
+            with gr.Tab("Inspect", id="inspect", elem_id="tab-inspect", render_children=True):
+                inspecting = inspect.lay_out(blobs, prefix=prefix)
+            with gr.Tab("Engine", id="engine", elem_id="tab-engine", render_children=True):
+                running = engine.lay_out(strip, blobs, link, prefix=prefix)
 
-        engine.wire(strip, page, link)
-        recount = compose.wire(composing, desk, page, chatting.question, link)
-        ended = chat.wire(chatting, desk, composing.files, composing.options, link)
-        for event in ended:
-            recount(event.then)
-        inspect.wire(inspecting, desk, ended, link)
+        engine.wire(running, page, link)
+        composed = compose.wire(composing, desk_of, link)
+        everything = [chatting.hosted.component, *composing.shown, composing.problem, *inspecting.shown]
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
-        def start_over(old: Desk) -> tuple[Any, ...]:
-            old.stop()
-            return Desk(), None, None, "", "", "", "", inspect.NOTHING, None
+        def whole(request: gr.Request) -> tuple[Any, ...]:
+            """Everything a page shows of the desk: when it opens, and when the desk was changed as a whole."""
+            desk = desk_of(request)
+            problems, desk.losses = [f"Lost from the last time: {loss}" for loss in desk.losses], ()
+            looked = (inspect.NOTHING, *(None for _ in inspecting.maps))
+            return (chat.show(chatting, desk, link), *compose.show(desk, link), problem_html(*problems), *looked)
 
-        cleared = [
-            desk, composing.files, chatting.log, composing.budget, composing.problem, chatting.problem, chatting.usage,
-            inspecting.note, inspecting.map.component,
-        ]  # fmt: skip
-        for event in (composing.clear.click, chatting.log.clear):
-            recount(event(start_over, desk, cleared, show_progress="hidden", api_visibility="private").then)
-    page.queue(api_open=False, max_size=QUEUE_SIZE, default_concurrency_limit=4)
+        def recounted(request: gr.Request) -> tuple[Any, ...]:
+            desk = desk_of(request)
+            desk.keep()
+            return compose.show(desk, link)
+
+        def start_over(request: gr.Request) -> tuple[Any, ...]:
+            desk = desk_of(request)
+            desk.clear()
+            desk.keep()
+            return whole(request)
+
+        def open_run(request: gr.Request, path: str) -> tuple[Any, ...]:
+            desk = desk_of(request)
+            try:
+                desk.open(path)
+            except InklingError as problem:
+                said = problem_html(problem.message)
+                return (gr.skip(), *(gr.skip() for _ in composing.shown), said, *(gr.skip() for _ in inspecting.shown))
+            desk.keep()
+            return whole(request)
+
+        opened = page.load(whole, None, everything, **quiet)
+        ended, fields = chat.wire(chatting, desk_of, link, opened)
+
+        def attached(request: gr.Request) -> Any:
+            return chat.show(chatting, desk_of(request), link)
+
+        for event in composed:
+            event.then(attached, None, chatting.hosted.component, **quiet)
+        for event in (*ended, fields):
+            event.then(recounted, None, composing.shown, **quiet)
+        inspect.wire(inspecting, desk_of, ended, link)
+        composing.clear.click(start_over, None, everything, **quiet)
+        composing.open.upload(open_run, composing.open, everything, **quiet)
+    page.queue(api_open=False, max_size=QUEUE_SIZE, default_concurrency_limit=CONCURRENCY)
     return page
 
 

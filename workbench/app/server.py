@@ -1,23 +1,27 @@
 """The parent application: login wall, widget modules, blobs and the mounted page; and the server that runs it.
 
 Routes: ``/`` goes to the page at ``/ui/``; ``/widgets/<name>.js`` and ``.css`` are the widgets' own files, read and inlined as in
-a notebook; ``/blobs/<sha256>`` are the bytes behind a picture. The wall stands in front of all of them. Loopback unless told
-otherwise.
+a notebook; ``/blobs/<sha256>`` are the bytes behind a picture; ``/desk/run.inkling`` is the browser's own run as one file. The wall
+stands in front of all of them. Loopback unless told otherwise.
 """
 
 from __future__ import annotations
 
 import secrets
+import shutil
 import socket
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import gradio as gr
 import gradio.routes
 import uvicorn
-from fastapi import FastAPI, HTTPException
-from fastapi.responses import RedirectResponse, Response
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, RedirectResponse, Response
+from starlette.background import BackgroundTask
 from starlette.routing import Mount
 
 from workbench import Context
@@ -25,9 +29,11 @@ from workbench.errors import AppStartError
 from workbench.esm import EsmError, inline, style, widget_folder
 
 from . import page
+from .desk import Desk
+from .desks import Desks, desks_folder
 from .hosted import Blobs
 from .link import Link
-from .login import LoginWall
+from .login import LoginWall, browser_of
 
 PAGE = "/ui"
 DEFAULT_PORT = 7860
@@ -42,7 +48,7 @@ class Application:
     close: Callable[[], None]
 
 
-def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
+def make_app(link: Link, *, token: str, prefix: str = "", folder: Path | None = None) -> Application:
     """Put everything together.
 
     Parameters
@@ -52,10 +58,12 @@ def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
         What a visitor must know.
     prefix : str
         Path under which a proxy shows the application (``/user/x/proxy/7860``), without a trailing slash.
+    folder : Path, optional
+        Where desks are kept; ``app/`` in the user's cache by default.
     """
     # The tokenizer takes seconds to load: not while the first visitor waits.
     Context().render()
-    blobs = Blobs()
+    blobs, desks = Blobs(), Desks(folder or desks_folder())
     app = FastAPI(title=page.TITLE, openapi_url=None, docs_url=None, redoc_url=None)
 
     @app.get("/")
@@ -76,9 +84,19 @@ def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
             raise HTTPException(404, "these bytes are no longer kept: make the capture again")
         return Response(data, media_type="application/octet-stream", headers=IMMUTABLE)
 
+    @app.get("/desk/run.inkling")
+    def run_file(request: Request) -> Response:
+        made = Path(tempfile.mkdtemp()) / "run.inkling"
+        desks.of(browser_of(request.cookies)).save(made)
+        gone = BackgroundTask(shutil.rmtree, made.parent, ignore_errors=True)
+        return FileResponse(made, filename=made.name, media_type="application/octet-stream", background=gone)
+
+    def desk_of(request: gr.Request) -> Desk:
+        return desks.of(browser_of(request.cookies))
+
     gradio.mount_gradio_app(
         app,
-        page.build(link, blobs, prefix=prefix),
+        page.build(link, blobs, desk_of, prefix=prefix),
         path=PAGE,
         # Without it the addresses of files in the page miss the mount's path.
         root_path=prefix + PAGE,
@@ -92,7 +110,12 @@ def make_app(link: Link, *, token: str, prefix: str = "") -> Application:
     )
     mounted = next(route.app for route in app.routes if isinstance(route, Mount) and route.path == PAGE)
     assert isinstance(mounted, gradio.routes.App)  # what was mounted above
-    return Application(LoginWall(app, token=token, prefix=prefix), mounted.stop_event.set)
+
+    def close() -> None:
+        desks.close()
+        mounted.stop_event.set()
+
+    return Application(LoginWall(app, token=token, prefix=prefix), close)
 
 
 def listen(host: str, port: int | None) -> socket.socket:

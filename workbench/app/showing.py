@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.protocol import EngineInfo
 
 if TYPE_CHECKING:
+    from engine.planner import Plan
+    from engine.recipes import Recipe
     from workbench import Budget
+    from workbench.budget_trees import Branch
 
-    from .desk import Turn
     from .link import Sight
+
+MOST_CHILDREN = 200
+"""Branches drawn below one; the budget has all."""
 
 NOISE = (
     "Random weights: this checkpoint was never trained, so its answers are noise. "
@@ -64,90 +68,47 @@ def budget_html(budget: Budget) -> str:
     return warning + budget._repr_html_()
 
 
-def progress_html(turn: Turn) -> str:
-    """Prefill as a bar; nothing once the answer runs."""
-    if not turn.running or turn.text or turn.reasoning:
+def tree_html(tree: Branch) -> str:
+    """Where the tokens are, as a tree that folds: folders, parts, pages; the heaviest first."""
+    if not tree.children:
         return ""
-    if turn.total_tokens == 0:
-        return '<p class="progress-line">Sending…</p>'
-    share = turn.done_tokens / turn.total_tokens
-    words = "Waiting for other requests" if turn.waiting else "Reading the context"
     return (
-        f'<div class="progress-line" role="progressbar" aria-label="{words}" aria-valuemin="0" '
-        f'aria-valuemax="{turn.total_tokens}" aria-valuenow="{turn.done_tokens}">'
-        f"<span>{words}: {turn.done_tokens:,} of {turn.total_tokens:,} tokens</span>"
-        f'<span class="bar"><span style="width:{share:.1%}"></span></span></div>'
+        f'<div class="tree"><h3>Where the tokens are</h3>{"".join(_branch(child, tree.tokens) for child in _heaviest(tree))}</div>'
     )
 
 
-def usage_html(turn: Turn) -> str:
-    """What the finished answer cost, and what its reader must know."""
-    if turn.stopped:
-        return note_html("Stopped. The question and its partial answer are not part of the conversation.")
-    reply = turn.reply
-    if reply is None:
-        return ""
-    use, times = reply.usage, reply.timings
-    facts = {
-        "prompt": f"{use.prompt_tokens:,} tokens",
-        "from cache": f"{use.cached_tokens:,} tokens",
-        "answer": f"{use.completion_tokens:,} tokens",
-        "first token": f"{times.first_token_s:.2f} s",
-        "total": f"{times.total_s:.2f} s",
-        "ended": {"stop": "by itself", "length": "at the limit", "abort": "aborted"}[reply.finish_reason],
-    }
-    pairs = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
-    notices = "".join(f'<p class="notice">{escape(text)}</p>' for text in reply.notices)
-    return f'<dl class="usage">{pairs}</dl>{notices}'
+def _branch(branch: Branch, total: int) -> str:
+    share = branch.tokens / max(total, 1)
+    row = (
+        f'<span class="label">{escape(branch.label)}</span><span class="bar"><span style="width:{share:.1%}"></span></span>'
+        f'<span class="tokens">{branch.tokens:,}</span>'
+    )
+    if not branch.children:
+        return f'<div class="leaf">{row}</div>'
+    below = "".join(_branch(child, total) for child in _heaviest(branch)[:MOST_CHILDREN])
+    more = len(branch.children) - MOST_CHILDREN
+    left = f'<div class="leaf">and {more:,} more</div>' if more > 0 else ""
+    return f"<details><summary>{row}</summary>{below}{left}</details>"
 
 
-def messages(turns: Sequence[Turn], running: Turn | None = None) -> list[dict[str, Any]]:
-    """The conversation as the chat component's messages: questions, folded reasoning, answers."""
-    shown: list[dict[str, Any]] = []
-    last = () if running is None or running in turns or not running.accepted else (running,)
-    for turn in (*turns, *last):
-        names = f"\n\n*{_plain(', '.join(turn.files))}*" if turn.files else ""
-        shown.append({"role": "user", "content": _plain(turn.question) + names})
-        if turn.reasoning:
-            thinking = turn.running and not turn.text
-            shown.append(
-                {
-                    "role": "assistant",
-                    "content": _plain(turn.reasoning),
-                    "metadata": {"title": "Thinking…" if thinking else "Thinking", "status": "pending" if thinking else "done"},
-                }
-            )
-        for call in turn.calls:
-            shown.append({"role": "assistant", "content": f"```json\n{call}\n```", "metadata": {"title": "Tool call"}})
-        if turn.text:
-            shown.append({"role": "assistant", "content": markdown(turn.text)})
-        elif turn.reply is not None and not turn.calls:
-            shown.append({"role": "assistant", "content": "*(no text)*"})
-        if turn.accepted and not turn.running and turn.reply is None:
-            why = "Stopped" if turn.stopped else "Broke off"
-            shown.append({"role": "assistant", "content": f"*{why}: not part of the conversation.*"})
-    return shown
+def _heaviest(branch: Branch) -> list[Branch]:
+    return sorted(branch.children, key=lambda child: child.tokens, reverse=True)
 
 
-def markdown(text: str) -> str:
-    """An answer as Markdown that loses none of it: what looks like a tag or a picture stays text.
-
-    Code stays as it is: there, signs stand for themselves already.
-
-    Examples
-    --------
-    >>> markdown("<think> is `<think>`, ![a](b)")
-    '&lt;think> is `<think>`, \\\\!\\\\[a](b)'
-    """
-    pieces = re.split(r"(```.*?(?:```|$)|~~~.*?(?:~~~|$)|(?<!`)(`+)(?!`)(?:.*?[^`])\2(?!`))", text, flags=re.DOTALL)
-    # re.split gives text, code, the code's fence, text, …; unmatched groups are None.
-    return "".join((piece or "") if i % 3 == 1 else "" if i % 3 == 2 else _kept(piece) for i, piece in enumerate(pieces))
+def recipes_html(found: Sequence[Recipe]) -> str:
+    """The recipes that come along, and what of them is verified."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(recipe.name)}</th><td>{escape(recipe.title)}</td>'
+        f"<td>{escape(f'{recipe.hardware.count} × {recipe.hardware.gpu}' if recipe.hardware else 'CPU')}</td>"
+        f"<td>{escape('; '.join(recipe.verified))}</td></tr>"
+        for recipe in found
+    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Recipe", "What it is", "Hardware", "Verified"))
+    start = "<p class='note'>Start one on the engine's machine: <code>inkling engine start NAME</code></p>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{start}"
 
 
-def _kept(text: str) -> str:
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "\\!\\[")
-
-
-def _plain(text: str) -> str:
-    """Text in which Markdown's signs stand for themselves."""
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()#+-.!|<>~$&" else sign for sign in text)
+def plan_html(plan: Plan) -> str:
+    """A plan in the planner's own words."""
+    state = "fits" if plan.fits else "no-fit"
+    return f'<pre class="plan {state}" tabindex="0">{escape(str(plan))}</pre>'

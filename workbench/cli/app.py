@@ -1,15 +1,18 @@
 """``inkling app``: the Gradio app on a running engine, or on one of its own, until Ctrl-C.
 
 Prints the address with a fresh login token in it; whoever opens it may use the app. Loopback unless ``--host`` says otherwise.
+``INKLING_APP_TOKEN`` gives the token instead: for a program that starts the app and signs in for its reader.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from engine.errors import BadRequest
 
+from ..jupyter_launcher import TOKEN_ENV
 from .output import Console
 from .running import engine_for
 
@@ -53,7 +56,7 @@ def serve(eng: Engine, args: argparse.Namespace, prefix: str, console: Console) 
     def find() -> Engine:
         return engine.attach(args.url, args.token)
 
-    token = server.new_token()
+    token = os.environ.get(TOKEN_ENV) or server.new_token()
     with server.listen(args.host, args.port) as sock:
         app = server.make_app(link.Link(eng, find), token=token, prefix=prefix)
         address = server.address(sock, token=token, prefix=prefix)

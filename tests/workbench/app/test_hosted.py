@@ -48,6 +48,13 @@ def test_a_page_can_only_ask_about_what_it_was_shown(subject: object) -> None:
     assert (content["id"], content["ok"], content["error"]["code"]) == (7, False, "gone")
 
 
+def test_what_changes_while_it_is_shown_keeps_its_key_and_answers_for_the_newest() -> None:
+    widget, _ = hosted()
+    first, second = widget.show("one", {"n": 1}, key="k"), widget.show("two", {"n": 2}, key="k")
+    assert first["subject"] == second["subject"] == "k"
+    assert ask(widget, {"subject": "k", "content": {"id": 1}})["content"]["result"] == "two"
+
+
 def test_old_subjects_are_dropped() -> None:
     widget, _ = hosted()
     first = widget.show("first", {})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import httpx
 import pytest
 
-from workbench.app.login import POLICY, LoginWall
+from workbench.app.login import BROWSER_COOKIE, POLICY, LoginWall
 
 TOKEN = "the-token-of-this-test"
 
@@ -83,6 +84,17 @@ def test_the_form_signs_in_and_says_when_the_token_is_wrong() -> None:
     assert right.headers["location"] == "/proxy/1/"
     assert "Path=/proxy/1;" in right.headers["set-cookie"]
     assert then.status_code == 200
+
+
+def test_a_browser_keeps_its_name_over_sign_ins_and_it_opens_nothing_alone() -> None:
+    wall = LoginWall(inner, token=TOKEN)
+    first, again = ask(wall, ("GET", f"/?token={TOKEN}", {}), ("GET", f"/?token={TOKEN}", {}))
+    names = [re.search(rf"{BROWSER_COOKIE}=([^;]+);", answer.headers["set-cookie"]) for answer in (first, again)]
+    assert names[0] is not None
+    assert names[1] is not None
+    assert names[0][1] == names[1][1]
+    (alone,) = ask(wall, ("GET", "/ui/", {"headers": {"cookie": f"{BROWSER_COOKIE}={names[0][1]}"}}))
+    assert alone.status_code == 401
 
 
 def test_programs_use_a_bearer_token_and_get_no_cookie() -> None:

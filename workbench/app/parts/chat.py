@@ -1,88 +1,130 @@
-"""Chat: the question, the streamed answer, and Stop.
+"""Chat: the notebook's own chat module over the desk's conversation.
 
-The conversation lives on the desk; what travels to the browser is the text shown. A running answer is repainted at most
-``PAINTS_PER_S`` times a second, with the last state always painted.
+Questions, branches, stopping and prices are :class:`workbench.chat_sessions.ChatSession`'s; this section only carries its state to
+the page. What travels is what was said, never the context. A running answer is repainted at most ``PAINTS_PER_S`` times a second,
+with the last state always painted.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
-from workbench import samples
+from engine.errors import InklingError
 
-from ..desk import Desk
+from ..desk import ASKS, Desk
+from ..hosted import Blobs, Hosted
 from ..link import Link
-from ..showing import messages, problem_html, progress_html, usage_html
+from ..showing import problem_html
 
 ANSWERS_AT_ONCE = 8
 """Answers streamed at the same time by this app; the engine batches them. More wait in the queue."""
+
+PAINTS_PER_S = 20.0
+LOOK_S = 5.0
+"""A page looks again after so long, whatever it was told."""
+
+SLIM = "(value) => value && ({ traits: { settings: value.traits.settings, chosen: value.traits.chosen } })"
+"""What the page says of itself: its fields, and not what was said back to where it came from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
     """Components of this section."""
 
-    log: gr.Chatbot
-    progress: gr.HTML
-    question: gr.Textbox
-    send: gr.Button
-    stop: gr.Button
+    hosted: Hosted
+    tool: gr.Textbox
+    result: gr.Textbox
+    give: gr.Button
     problem: gr.HTML
-    usage: gr.HTML
 
 
-def lay_out() -> Chat:
+def lay_out(blobs: Blobs, link: Link, *, prefix: str) -> Chat:
     """Make the components where the caller's layout context is."""
-    gr.HTML("<h2>Ask</h2>", elem_classes="heading")
-    log = gr.Chatbot(
-        elem_id="log", label="Conversation", show_label=False, height=360, buttons=["copy"], layout="bubble", allow_tags=False,
-        feedback_options=None, placeholder="Add files or load the samples, then ask about them.",
-    )  # fmt: skip
-    progress = gr.HTML(elem_id="progress")
-    question = gr.Textbox(
-        elem_id="question", label="Question", lines=2, max_lines=8, placeholder=samples.QUESTION,
-        info="Enter sends, Shift+Enter starts a new line.",
-    )  # fmt: skip
-    with gr.Row(elem_classes="buttons"):
-        send = gr.Button("Send", variant="primary", elem_id="send", min_width=120)
-        stop = gr.Button("Stop", elem_id="stop", min_width=120, interactive=False)
-    problem = gr.HTML(elem_id="chat-problem")
-    usage = gr.HTML(elem_id="usage")
-    return Chat(log, progress, question, send, stop, problem, usage)
+
+    def answer(desk: Desk, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        return desk.answer(link, content)
+
+    hosted = Hosted("chat", answer=answer, blobs=blobs, prefix=prefix, elem_id="chat", follows=(*ASKS, "stop", "branch"))
+    with gr.Accordion("Answer a tool call", open=False, elem_id="tool-result"):
+        with gr.Row():
+            tool = gr.Textbox(label="Tool", elem_id="tool-name", min_width=120, scale=1)
+            result = gr.Textbox(label="What it returned", elem_id="tool-text", min_width=200, scale=3)
+        give = gr.Button("Give the result", elem_id="give", size="sm", min_width=120)
+        problem = gr.HTML(elem_id="chat-problem")
+    return Chat(hosted, tool, result, give, problem)
 
 
-def wire(chat: Chat, desk: gr.State, files: gr.File, options: list[Any], link: Link) -> list[Any]:
-    """Connect Send and Stop; returns the events that end an exchange, for what follows on it."""
-    outputs = [chat.log, chat.progress, chat.usage, chat.problem, chat.question, files, chat.send, chat.stop]
+def show(chat: Chat, desk: Desk, link: Link) -> dict[str, Any]:
+    """The chat's value for what is on the desk."""
+    session = desk.chat(link.known)
+    traits = session.state() | {"settings": dict(session.settings), "chosen": desk.chosen}
+    return chat.hosted.show(desk, traits, key=desk.key)
 
-    async def send(desk: Desk, *given: Any) -> AsyncIterator[tuple[Any, ...]]:
-        cleared = False
-        async for turn in desk.ask(link, *given):
-            clears, cleared = turn.accepted and not cleared, turn.accepted
-            yield (
-                messages(desk.turns, turn),
-                progress_html(turn),
-                usage_html(turn),
-                problem_html(*turn.problems),
-                "" if clears else gr.skip(),
-                gr.update(value=desk.files or None) if turn.reply is not None else gr.skip(),
-                gr.update(interactive=not turn.running),
-                gr.update(interactive=turn.running),
-            )
 
-    def stop(desk: Desk) -> Any:
-        desk.stop()
-        return gr.update(interactive=False)
+def wire(chat: Chat, desk_of: Callable[[gr.Request], Desk], link: Link, opened: Any) -> tuple[list[Any], Any]:
+    """Connect the module.
 
-    inputs = [desk, chat.question, *options]
-    sending: dict[str, Any] = {
+    Parameters
+    ----------
+    opened : event
+        The page shows the desk: an answer that is running there is followed from then on.
+
+    Returns
+    -------
+    list of events, event
+        Those that end an answer, and the one that says what the page's fields hold.
+    """
+
+    async def follow(request: gr.Request) -> AsyncIterator[dict[str, Any]]:
+        desk = desk_of(request)
+        session = desk.chat(link.known)
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        forget = session.listen(lambda: loop.call_soon_threadsafe(changed.set))
+        try:
+            while True:
+                changed.clear()
+                busy, painted = session.busy, time.monotonic()
+                yield show(chat, desk, link)
+                if not busy:
+                    break
+                try:
+                    async with asyncio.timeout(LOOK_S):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
+                await asyncio.sleep(max(0.0, painted + 1 / PAINTS_PER_S - time.monotonic()))
+        finally:
+            forget()
+        if session.problem:
+            link.lost()
+
+    def said(request: gr.Request, value: dict[str, Any] | None) -> None:
+        traits = (value or {}).get("traits", {})
+        desk = desk_of(request)
+        desk.use(traits.get("settings") or {})
+        desk.chosen = str(traits.get("chosen") or "")
+
+    def give(request: gr.Request, tool: str, text: str) -> tuple[str, str]:
+        desk = desk_of(request)
+        try:
+            desk.chat(link.engine()).give_result(text, tool=tool.strip())
+        except InklingError as problem:
+            return problem_html(problem.message), text
+        return "", ""
+
+    following: dict[str, Any] = {
         "show_progress": "hidden", "concurrency_limit": ANSWERS_AT_ONCE, "concurrency_id": "answers", "api_visibility": "private",
     }  # fmt: skip
-    events = [event(send, inputs, outputs, **sending) for event in (chat.send.click, chat.question.submit)]
-    # Not queued: Stop must not wait behind what it is to stop.
-    chat.stop.click(stop, desk, chat.stop, queue=False, show_progress="hidden", api_visibility="private")
-    return events
+    quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    component = chat.hosted.component
+    given = chat.give.click(give, [chat.tool, chat.result], [chat.problem, chat.result], **quiet)
+    ended = [component.submit(follow, None, component, trigger_mode="always_last", **following)]
+    ended += [event.then(follow, None, component, **following) for event in (given, opened)]
+    fields = component.change(said, component, None, js=SLIM, queue=False, **quiet)
+    return ended, fields

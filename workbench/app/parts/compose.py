@@ -1,11 +1,12 @@
-"""Compose: files in, the exact budget out.
+"""Compose: files and recordings in, what stands before everything, and the exact budget out, by part and as a tree.
 
-The files here go with the next question; once asked, they are part of the conversation and of its budget. Files are read when they
-are dropped, so that a bad one is refused here and not later.
+What is put here goes with the next question; once asked, it is part of the conversation and of its budget. Files are read when
+they come, so that a bad one is refused here and not later. A run is saved as one file and opened again here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,13 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import InklingError
-from engine.protocol import EFFORTS
 from workbench import samples
 
-from ..desk import Desk, Options
+from ..desk import Desk
 from ..link import Link
-from ..showing import budget_html, problem_html
+from ..showing import budget_html, problem_html, tree_html
 
-EFFORT_CHOICES = [(f"{name} ({value:g})", name) for name, value in EFFORTS.items() if name != "max"]
-"""``max`` is ``xhigh`` by another name: both send 0.99."""
+RECORDING = "recording.wav"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,87 +28,121 @@ class Compose:
     """Components of this section."""
 
     files: gr.File
+    microphone: gr.Audio
+    waiting: gr.CheckboxGroup
     samples: gr.Button
     clear: gr.Button
+    open: gr.UploadButton
     problem: gr.HTML
-    effort: gr.Dropdown
-    max_tokens: gr.Number
-    temperature: gr.Number
+    system: gr.Textbox
+    tools: gr.Textbox
+    fix: gr.Button
     budget: gr.HTML
+    tree: gr.HTML
 
     @property
-    def options(self) -> list[gr.Dropdown | gr.Number]:
-        """What goes with every question."""
-        return [self.effort, self.max_tokens, self.temperature]
+    def shown(self) -> list[Any]:
+        """What a change of the desk changes here; see :func:`show`."""
+        return [self.waiting, self.budget, self.tree, self.system, self.tools]
 
 
-def lay_out() -> Compose:
+def lay_out(*, prefix: str) -> Compose:
     """Make the components where the caller's layout context is."""
-    gr.HTML("<h2>Compose</h2>", elem_classes="heading")
-    files = gr.File(file_count="multiple", label="Documents, images, recordings", height=205, elem_id="files")
-    with gr.Row(elem_classes="buttons"):
-        load = gr.Button("Load the samples", elem_id="samples", size="sm", min_width=120)
-        clear = gr.Button("Start over", elem_id="clear", size="sm", min_width=120)
-    problem = gr.HTML(elem_id="compose-problem")
-    with gr.Row(elem_classes="options"):
-        effort = gr.Dropdown(
-            EFFORT_CHOICES, value="low", label="Thinking effort", elem_id="effort", min_width=140, allow_custom_value=True,
-            info="Or a number, 0 to 0.99.",
-        )  # fmt: skip
-        max_tokens = gr.Number(
-            128, label="Answer at most", info="Tokens kept for it.", precision=0, elem_id="max-tokens", min_width=110
-        )  # fmt: skip
-        temperature = gr.Number(
-            0, label="Temperature", info="0 is greedy, 2 is wild.", step=0.1, elem_id="temperature", min_width=110
-        )
-    budget = gr.HTML(elem_id="budget", elem_classes="table")
-    return Compose(files, load, clear, problem, effort, max_tokens, temperature, budget)
+    with gr.Row(elem_id="columns"):
+        with gr.Column():
+            files = gr.File(file_count="multiple", label="Drop documents, images, recordings", height=140, elem_id="files")
+            microphone = gr.Audio(
+                sources=["microphone"], type="filepath", format="wav", label="Record", elem_id="microphone", editable=False,
+                buttons=[],
+            )  # fmt: skip
+            waiting = gr.CheckboxGroup(
+                [], label="With the next question", info="Uncheck to take away.", elem_id="waiting", visible="hidden"
+            )
+            problem = gr.HTML(elem_id="compose-problem")
+            with gr.Row(elem_classes="buttons"):
+                load = gr.Button("Load the samples", elem_id="samples", size="sm", min_width=120)
+                clear = gr.Button("Start over", elem_id="clear", size="sm", min_width=120)
+                opening = gr.UploadButton("Open a run", file_types=[".inkling"], elem_id="open", size="sm", min_width=120)
+                gr.HTML(
+                    f'<a id="save" class="button" href="{prefix}/desk/run.inkling" download="run.inkling">Save this run</a>',
+                    elem_classes="save",
+                )
+            with gr.Accordion("System text and tools", open=False, elem_id="before"):
+                system = gr.Textbox(
+                    label="System text", info="Stands before everything, and cannot change once something was asked.", lines=2,
+                    elem_id="system",
+                )  # fmt: skip
+                tools = gr.Textbox(
+                    label="Tools", info="Declarations as JSON, OpenAI's shape. Calls are shown and never run.", lines=4,
+                    elem_id="tools", placeholder='[{"name": "clock", "description": "The time", "parameters": {"type": "object"}}]',
+                )  # fmt: skip
+                fix = gr.Button("Use them", elem_id="use-tools", size="sm", min_width=120)
+        with gr.Column():
+            budget = gr.HTML(elem_id="budget", elem_classes="table")
+            tree = gr.HTML(elem_id="tree")
+    return Compose(files, microphone, waiting, load, clear, opening, problem, system, tools, fix, budget, tree)
 
 
-def wire(compose: Compose, desk: gr.State, page: gr.Blocks, question: gr.Textbox, link: Link) -> Callable[..., Any]:
-    """Connect what this section does by itself: files and options change the budget.
+def show(desk: Desk, link: Link) -> tuple[Any, ...]:
+    """Values of :attr:`Compose.shown` for what is on the desk."""
+    choices = [(part.name, str(number)) for number, part in enumerate(desk.files)]
+    waiting = gr.update(choices=choices, value=[value for _, value in choices], visible=True if choices else "hidden")
+    before = desk.conversation.context(desk.conversation.root)
+    tools = json.dumps(list(before.tools), indent=1) if before.tools else ""
+    try:
+        found = desk.budget(link)
+    except InklingError as problem:
+        return waiting, problem_html(problem.message), "", before.system or "", tools
+    if found is None:
+        return waiting, gr.skip(), gr.skip(), before.system or "", tools
+    return waiting, budget_html(found), tree_html(found.tree), before.system or "", tools
+
+
+def wire(compose: Compose, desk_of: Callable[[gr.Request], Desk], link: Link) -> list[Any]:
+    """Connect what this section does by itself: files, recordings and system text change the desk, and so the budget.
 
     Returns
     -------
-    callable
-        ``recount(event)`` connects a new count to an event of another section.
+    list of events
+        After each, what waits or stands before everything may be another.
     """
-    options = [question, *compose.options]
-    shown = [compose.files, compose.problem, compose.budget]
+    outputs = [*compose.shown, compose.problem]
 
-    def take(desk: Desk, files: list[str] | None, *given: Any) -> tuple[Any, str, Any]:
-        problems = desk.put_files(files or [])
-        return (gr.update(value=desk.files) if problems else gr.skip()), problem_html(*problems), count(desk, *given)
+    def changed(desk: Desk, problems: list[str]) -> tuple[Any, ...]:
+        desk.keep()
+        return (*show(desk, link), problem_html(*problems))
 
-    def count(desk: Desk, *given: Any) -> Any:
+    def take(request: gr.Request, files: list[str] | None) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        return (*changed(desk, desk.put_files(files or [])), None)
+
+    def record(request: gr.Request, path: str | None) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        return (*changed(desk, desk.put_files([path], name=RECORDING) if path else []), None)
+
+    def bundled(request: gr.Request) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        return changed(desk, desk.put_files([str(path) for path in samples.paths().values()]))
+
+    def keep_only(request: gr.Request, chosen: list[str]) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        desk.keep_only([int(value) for value in chosen])
+        return changed(desk, [])
+
+    def begin(request: gr.Request, system: str, tools: str) -> tuple[Any, ...]:
+        desk = desk_of(request)
         try:
-            found = desk.budget(link, Options.read(*given))
+            desk.begin_with(system, tools)
         except InklingError as problem:
-            return problem_html(problem.message)
-        return budget_html(found) if found else gr.skip()
-
-    def bundled(asked: str) -> tuple[list[str], str]:
-        return [str(path) for path in samples.paths().values()], asked or samples.QUESTION
+            return (*(gr.skip() for _ in compose.shown), problem_html(problem.message))
+        return changed(desk, [])
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    everything = [desk, compose.files, *options]
-    for event in (compose.files.upload, compose.files.delete, compose.files.clear):
-        event(
-            take,
-            everything,
-            shown,
-            show_progress="minimal",
-            show_progress_on=compose.budget,
-            api_visibility="private",
-        )
-    compose.samples.click(bundled, question, [compose.files, question], **quiet).then(take, everything, shown, **quiet)
-    # One count at a time, then one more for the last letter: a long context never queues up behind the typing. Not `input`, which
-    # does not come for what was pasted with the mouse.
-    for event in (question.change, compose.effort.change, compose.max_tokens.change):
-        event(count, [desk, *options], compose.budget, trigger_mode="always_last", **quiet)
-
-    def recount(event: Callable[..., Any]) -> None:
-        event(count, [desk, *options], compose.budget, **quiet)
-
-    recount(page.load)
-    return recount
+    busy: dict[str, Any] = {"show_progress": "minimal", "show_progress_on": compose.budget, "api_visibility": "private"}
+    return [
+        compose.files.upload(take, compose.files, [*outputs, compose.files], **busy),
+        compose.microphone.stop_recording(record, compose.microphone, [*outputs, compose.microphone], **busy),
+        compose.samples.click(bundled, None, outputs, **busy),
+        compose.waiting.input(keep_only, compose.waiting, outputs, **quiet),
+        compose.fix.click(begin, [compose.system, compose.tools], outputs, **quiet),
+    ]

@@ -1,79 +1,117 @@
-"""Inspect: what routing did in the last exchange, shown by the notebook's own module.
+"""Inspect: what went on inside for an answer, shown by the notebook's own modules.
 
-A capture runs the exchange once more through the engine. Short ones are captured by themselves after the answer; for long ones
-the section says what it would cost and waits for the button.
+A capture runs the conversation up to an answer once more through the engine. Which answer is chosen in the chat; the last one by
+default. Routing of short ones is captured by itself after the answer; for long ones, and for the other seams, the section says what
+it would cost and waits for the button.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from engine.errors import InklingError
-from workbench.routing_views import answer, traits
+from engine.protocol import CapturePlan
+from workbench.routing_views import answer as routing_answer
+from workbench.routing_views import traits as routing_traits
 
 from ..desk import Desk
-from ..hosted import Blobs, Hosted
+from ..hosted import Answer, Blobs, Hosted
 from ..link import Link
 from ..showing import note_html, problem_html
 
 AUTOMATIC_TOKENS = 4_096
 """Exchanges up to this length are captured without asking: seconds on a CPU."""
 
-
 CORRELATION = "It shows where tokens went, not why the answer came out as it did."
-NOTHING = note_html("After an answer, the experts that each token of the exchange was sent to appear here.")
+NOTHING = note_html("After an answer, what went on inside appears here.")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One seam and the widget that shows it."""
+
+    seam: str
+    label: str
+    widget: str
+    plan: Any
+    answer: Answer
+    traits: Callable[[Any], dict[str, Any]]
+
+
+VIEWS = (View("routing", "Expert routing", "routing_map", True, routing_answer, routing_traits),)
 
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
     """Components of this section."""
 
+    seams: gr.CheckboxGroup
     capture: gr.Button
     note: gr.HTML
-    map: Hosted
+    maps: dict[str, Hosted]
+
+    @property
+    def shown(self) -> list[Any]:
+        """What a capture changes."""
+        return [self.note, *(hosted.component for hosted in self.maps.values())]
 
 
 def lay_out(blobs: Blobs, *, prefix: str) -> Inspect:
     """Make the components where the caller's layout context is."""
-    gr.HTML("<h2>Look inside</h2>", elem_classes="heading")
     note = gr.HTML(NOTHING, elem_id="map-note")
-    capture = gr.Button(
-        "Capture the last exchange", elem_id="capture", size="sm", min_width=120, interactive=False, visible="hidden"
-    )
-    routing = Hosted("routing_map", answer=answer, blobs=blobs, prefix=prefix, elem_id="routing-map")
-    return Inspect(capture, note, routing)
+    with gr.Row(elem_classes="options"):
+        seams = gr.CheckboxGroup(
+            [(view.label, view.seam) for view in VIEWS], value=["routing"], label="Record", elem_id="seams", min_width=240,
+            visible=len(VIEWS) > 1 or "hidden",
+        )  # fmt: skip
+        capture = gr.Button("Capture the answer", elem_id="capture", size="sm", min_width=160)
+    maps = {
+        view.seam: Hosted(view.widget, answer=view.answer, blobs=blobs, prefix=prefix, elem_id=view.widget.replace("_", "-"))
+        for view in VIEWS
+    }
+    return Inspect(seams, capture, note, maps)
 
 
-def wire(inspect: Inspect, desk: gr.State, after: list[Any], link: Link) -> None:
-    """Connect the capture to the end of an exchange and to the button."""
-    outputs = [inspect.map.component, inspect.note, inspect.capture]
+def wire(inspect: Inspect, desk_of: Callable[[gr.Request], Desk], after: list[Any], link: Link) -> None:
+    """Connect the capture to the end of an answer and to the button."""
 
-    async def capture(desk: Desk) -> tuple[Any, ...]:
+    async def capture(request: gr.Request, seams: list[str]) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        nothing = [gr.skip()] * len(VIEWS)
+        chosen = [view for view in VIEWS if view.seam in seams]
+        if not chosen:
+            return problem_html("Choose what to record."), *nothing
         try:
-            found = await desk.capture(link)
+            found = await desk.capture(link, CapturePlan(**{view.seam: view.plan for view in chosen}), desk.chosen)
             # The first look walks the whole capture: not in the event loop.
-            shown = inspect.map.show(found, await asyncio.to_thread(traits, found))
+            values = [
+                inspect.maps[view.seam].show(found, await asyncio.to_thread(view.traits, found)) if view in chosen else None
+                for view in VIEWS
+            ]
         except InklingError as problem:
-            return gr.skip(), problem_html(problem.message), gr.update(visible=True, interactive=True)
-        note = f"Routing of the last exchange: {len(found):,} tokens, {found.routing.sizes['l']} layers. {CORRELATION}"
-        return shown, note_html(note), gr.update(visible="hidden")
+            return problem_html(problem.message), *nothing
+        named = ", ".join(view.label.lower() for view in chosen)
+        return note_html(f"Recorded: {named} of {len(found):,} tokens. {CORRELATION}"), *values
 
-    async def follow(desk: Desk) -> tuple[Any, ...]:
-        cost = await desk.capture_tokens(link)
-        if cost is None:
-            return gr.skip(), gr.skip(), gr.skip()
+    async def follow(request: gr.Request, seams: list[str]) -> tuple[Any, ...]:
+        desk = desk_of(request)
+        nothing = [gr.skip()] * len(VIEWS)
+        context = desk.context_of(desk.chosen)
+        if context is None or desk.busy:
+            return gr.skip(), *nothing
+        cost = len(await asyncio.to_thread(context.render, link.known))
         if cost > AUTOMATIC_TOKENS:
-            words = f"Capturing the last exchange computes its {cost:,} tokens again."
-            return gr.skip(), note_html(words), gr.update(visible=True, interactive=True)
-        return await capture(desk)
+            return note_html(f"Capturing this answer computes its {cost:,} tokens again: press the button."), *nothing
+        return await capture(request, ["routing"])
 
     # The engine runs one capture at a time; here two may wait for it before the queue shows its place.
     common: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "captures", "api_visibility": "private",
                               "show_progress": "minimal", "show_progress_on": inspect.note}  # fmt: skip
     for event in after:
-        event.then(follow, desk, outputs, **common)
-    inspect.capture.click(capture, desk, outputs, **common)
+        event.then(follow, inspect.seams, inspect.shown, **common)
+    inspect.capture.click(capture, inspect.seams, inspect.shown, **common)
