@@ -18,10 +18,10 @@ START_TIMEOUT_S = 600
 
 
 def setup() -> dict[str, Any]:
-    """What jupyter-server-proxy needs to know; named ``inkling``, so that the app is at ``<base_url>inkling/``."""
+    """What jupyter-server-proxy needs to know; the app is at ``<base_url>inkling-app/``."""
     token, script = secrets.token_hex(24), str(Path(sys.executable).with_name("inkling"))
     return {
-        "command": [script, "app", "--port", "{port}", "--root-path", "{base_url}inkling"],
+        "command": [script, "app", "--port", "{port}", "--root-path", "{base_url}inkling-app"],
         "environment": {TOKEN_ENV: token},
         "request_headers_override": {"Authorization": f"Bearer {token}"},
         "timeout": START_TIMEOUT_S,

@@ -59,7 +59,7 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
 
         engine.wire(running, page, link)
         composed = compose.wire(composing, desk_of, link)
-        everything = [chatting.hosted.component, *composing.shown, composing.problem, *inspecting.shown]
+        everything = [chatting.hosted.component, *composing.shown, composing.problem, *composing.before, *inspecting.shown]
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
         def whole(request: gr.Request) -> tuple[Any, ...]:
@@ -67,7 +67,8 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             desk = desk_of(request)
             problems, desk.losses = [f"Lost from the last time: {loss}" for loss in desk.losses], ()
             looked = (inspect.NOTHING, *(None for _ in inspecting.maps))
-            return (chat.show(chatting, desk, link), *compose.show(desk, link), problem_html(*problems), *looked)
+            shown = (*compose.show(desk, link), problem_html(*problems), *compose.show_before(desk))
+            return (chat.show(chatting, desk, link), *shown, *looked)
 
         def recounted(request: gr.Request) -> tuple[Any, ...]:
             desk = desk_of(request)
@@ -86,7 +87,8 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
                 desk.open(path)
             except InklingError as problem:
                 said = problem_html(problem.message)
-                return (gr.skip(), *(gr.skip() for _ in composing.shown), said, *(gr.skip() for _ in inspecting.shown))
+                rest = (*composing.before, *inspecting.shown)
+                return (gr.skip(), *(gr.skip() for _ in composing.shown), said, *(gr.skip() for _ in rest))
             desk.keep()
             return whole(request)
 

@@ -43,7 +43,12 @@ class Compose:
     @property
     def shown(self) -> list[Any]:
         """What a change of the desk changes here; see :func:`show`."""
-        return [self.waiting, self.budget, self.tree, self.system, self.tools]
+        return [self.waiting, self.budget, self.tree]
+
+    @property
+    def before(self) -> list[Any]:
+        """What stands before everything: filled in when the desk is another, never while somebody writes there."""
+        return [self.system, self.tools]
 
 
 def lay_out(*, prefix: str) -> Compose:
@@ -87,15 +92,17 @@ def show(desk: Desk, link: Link) -> tuple[Any, ...]:
     """Values of :attr:`Compose.shown` for what is on the desk."""
     choices = [(part.name, str(number)) for number, part in enumerate(desk.files)]
     waiting = gr.update(choices=choices, value=[value for _, value in choices], visible=True if choices else "hidden")
-    before = desk.conversation.context(desk.conversation.root)
-    tools = json.dumps(list(before.tools), indent=1) if before.tools else ""
     try:
         found = desk.budget(link)
     except InklingError as problem:
-        return waiting, problem_html(problem.message), "", before.system or "", tools
-    if found is None:
-        return waiting, gr.skip(), gr.skip(), before.system or "", tools
-    return waiting, budget_html(found), tree_html(found.tree), before.system or "", tools
+        return waiting, problem_html(problem.message), ""
+    return (waiting, gr.skip(), gr.skip()) if found is None else (waiting, budget_html(found), tree_html(found.tree))
+
+
+def show_before(desk: Desk) -> tuple[str, str]:
+    """Values of :attr:`Compose.before`."""
+    before = desk.conversation.context(desk.conversation.root)
+    return before.system or "", json.dumps(list(before.tools), indent=1) if before.tools else ""
 
 
 def wire(compose: Compose, desk_of: Callable[[gr.Request], Desk], link: Link) -> list[Any]:
