@@ -193,6 +193,14 @@ def test_the_routing_of_the_answer_is_shown_by_the_notebooks_module(page: Page, 
     page.keyboard.press("ArrowRight")
     expect(page.locator("#routing-map .ink-readout")).to_contain_text("expert", timeout=WAIT_MS)
     shoot(page, "app-inspect", full_page=True)
+    # The other seams, when asked for.
+    for label in ("Short convolutions", "Attention of the answer"):
+        page.locator("#seams").get_by_label(label).check()
+    page.locator("#capture").click()
+    for widget in ("sconv-view", "attention-view"):
+        expect(page.locator(f"#{widget} .ink-widget")).to_be_visible(timeout=WAIT_MS)
+        expect(page.locator(f"#{widget} canvas").first).to_be_visible(timeout=WAIT_MS)
+    shoot(page, "app-inspect-all", full_page=True)
 
 
 PAINTED = """() => {

@@ -26,7 +26,9 @@ from workbench.errors import ContextFileError, MessageError
 
 if TYPE_CHECKING:
     from engine import Engine
+    from engine.protocol import Reply
     from workbench import Budget, Capture, CapturePlan
+    from workbench.conversations import Turn
     from workbench.parts import Part
 
     from .link import Link
@@ -173,11 +175,25 @@ class Desk:
 
     def context_of(self, chosen: str = "") -> Context | None:
         """The conversation up to the answer `chosen`, or the last one on this branch; None without an answer."""
-        path = self._conversation.path()
-        replies = [turn for turn in (*self._conversation.turns, *path) if turn.reply is not None]
-        turn = next((turn for turn in replies if turn.id == chosen), None)
-        turn = turn or next((turn for turn in reversed(path) if turn.reply is not None), None)
+        turn = self._answer_turn(chosen)
         return None if turn is None else self._conversation.context(turn)
+
+    def reply_of(self, chosen: str = "") -> Reply:
+        """The answer `chosen`, or the last one on this branch.
+
+        Raises
+        ------
+        MessageError
+            There is none yet.
+        """
+        turn = self._answer_turn(chosen)
+        if turn is None or turn.reply is None:
+            raise MessageError("There is no answer to look into yet.")
+        return turn.reply
+
+    def _answer_turn(self, chosen: str) -> Turn | None:
+        named = next((turn for turn in self._conversation.turns if turn.reply is not None and turn.id == chosen), None)
+        return named or next((turn for turn in reversed(self._conversation.path()) if turn.reply is not None), None)
 
     async def capture(self, link: Link, plan: CapturePlan, chosen: str = "") -> Capture:
         """Run the conversation up to an answer once more and record what `plan` names.
@@ -187,9 +203,9 @@ class Desk:
         InklingError
             Nothing to capture, the engine is gone, or it cannot capture.
         """
+        self.reply_of(chosen)
         context = self.context_of(chosen)
-        if context is None:
-            raise MessageError("There is no answer to look into yet.")
+        assert context is not None  # there is a reply
         engine = await asyncio.to_thread(link.engine)
         self.captured = await engine.acapture(context, plan, recompute=True)
         return self.captured

@@ -10,19 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from engine.errors import InklingError
-from engine.protocol import CapturePlan
-from workbench.routing_views import answer as routing_answer
-from workbench.routing_views import traits as routing_traits
+from engine.protocol import AttentionPlan, CapturePlan, Reply
+from workbench import attention_views, routing_views, sconv_views
 
 from ..desk import Desk
 from ..hosted import Answer, Blobs, Hosted
 from ..link import Link
 from ..showing import note_html, problem_html
+
+if TYPE_CHECKING:
+    from engine import Engine
+    from workbench import Capture
+
+ROWS = 64
+"""Attention rows recorded of an answer, from its beginning."""
 
 AUTOMATIC_TOKENS = 4_096
 """Exchanges up to this length are captured without asking: seconds on a CPU."""
@@ -33,17 +39,45 @@ NOTHING = note_html("After an answer, what went on inside appears here.")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One seam and the widget that shows it."""
+    """One seam, what to record of it for an answer, and the widget that shows it.
+
+    Attributes
+    ----------
+    plan : callable
+        Takes the reply.
+    subject : callable
+        Takes the capture, the engine and the reply: what the widget's module shows and asks about.
+    """
 
     seam: str
     label: str
     widget: str
-    plan: Any
+    plan: Callable[[Reply], Any]
+    subject: Callable[[Capture, Engine, Reply], Any]
     answer: Answer
     traits: Callable[[Any], dict[str, Any]]
 
 
-VIEWS = (View("routing", "Expert routing", "routing_map", True, routing_answer, routing_traits),)
+def _rows(reply: Reply) -> AttentionPlan:
+    """The rows of the answer's first tokens: each is a query of its own."""
+    start = reply.usage.prompt_tokens
+    return AttentionPlan(queries=tuple(range(start, start + min(len(reply.token_ids), ROWS))), layers="all", profiles=True)
+
+
+VIEWS = (
+    View(
+        "routing", "Expert routing", "routing_map",
+        lambda _: True, lambda capture, *_: capture, routing_views.answer, routing_views.traits,
+    ),
+    View(
+        "sconv", "Short convolutions", "sconv_view",
+        lambda _: True, sconv_views.SconvSubject.of, sconv_views.answer, sconv_views.traits,
+    ),
+    View(
+        "attention", "Attention of the answer", "attention_view",
+        _rows, attention_views.AttentionSubject.of, attention_views.answer, attention_views.traits,
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +101,6 @@ def lay_out(blobs: Blobs, *, prefix: str) -> Inspect:
     with gr.Row(elem_classes="options"):
         seams = gr.CheckboxGroup(
             [(view.label, view.seam) for view in VIEWS], value=["routing"], label="Record", elem_id="seams", min_width=240,
-            visible=len(VIEWS) > 1 or "hidden",
         )  # fmt: skip
         capture = gr.Button("Capture the answer", elem_id="capture", size="sm", min_width=160)
     maps = {
@@ -87,10 +120,14 @@ def wire(inspect: Inspect, desk_of: Callable[[gr.Request], Desk], after: list[An
         if not chosen:
             return problem_html("Choose what to record."), *nothing
         try:
-            found = await desk.capture(link, CapturePlan(**{view.seam: view.plan for view in chosen}), desk.chosen)
+            reply = desk.reply_of(desk.chosen)
+            found = await desk.capture(link, CapturePlan(**{view.seam: view.plan(reply) for view in chosen}), desk.chosen)
+            subjects = {view.seam: view.subject(found, link.known, reply) for view in chosen}
             # The first look walks the whole capture: not in the event loop.
             values = [
-                inspect.maps[view.seam].show(found, await asyncio.to_thread(view.traits, found)) if view in chosen else None
+                inspect.maps[view.seam].show(subjects[view.seam], await asyncio.to_thread(view.traits, subjects[view.seam]))
+                if view in chosen
+                else None
                 for view in VIEWS
             ]
         except InklingError as problem:
@@ -107,7 +144,7 @@ def wire(inspect: Inspect, desk_of: Callable[[gr.Request], Desk], after: list[An
         cost = len(await asyncio.to_thread(context.render, link.known))
         if cost > AUTOMATIC_TOKENS:
             return note_html(f"Capturing this answer computes its {cost:,} tokens again: press the button."), *nothing
-        return await capture(request, ["routing"])
+        return await capture(request, [VIEWS[0].seam])
 
     # The engine runs one capture at a time; here two may wait for it before the queue shows its place.
     common: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "captures", "api_visibility": "private",
