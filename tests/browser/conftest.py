@@ -20,6 +20,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import engine
+from tests.browser.app_page import ready
+from tests.browser.app_process import RunningApp, running_app
+
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 KEPT = {
@@ -114,6 +118,20 @@ def shoot() -> Callable[..., Path]:
         return path
 
     return shoot
+
+
+@pytest.fixture(scope="module")
+def app(eng: engine.Engine) -> Iterator[RunningApp]:
+    """The app on the tests' engine, which it finds by itself and leaves running."""
+    with running_app() as app:
+        yield app
+    assert eng.status()["alive"]
+
+
+@pytest.fixture
+def page(app: RunningApp, visit: Callable[..., Page]) -> Page:
+    """The app's page, signed in."""
+    return ready(visit(app.address))
 
 
 @dataclass(frozen=True)

@@ -2,107 +2,35 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.app_process import RunningApp, Wire, running_app
-from workbench import Context, Conversation, samples
+from tests.browser.app_page import (
+    LONG_TOKENS,
+    WAIT_MS,
+    answered,
+    ask,
+    budget,
+    busy,
+    idle,
+    ready,
+    sample_context,
+    tab,
+    upload,
+    waits,
+    with_samples,
+)  # fmt: skip
+from tests.browser.app_process import RunningApp
+from workbench import Context, samples
 
 if TYPE_CHECKING:
     from engine import Engine
 
 pytestmark = [pytest.mark.engine, pytest.mark.browser]
-
-QUESTION = samples.QUESTION
-WAIT_MS = 120_000
-LONG_TOKENS = 4_000
-"""An answer that would take minutes: nobody waits for its end."""
-
-
-@pytest.fixture(scope="module")
-def app(eng: Engine) -> Iterator[RunningApp]:
-    """The app on the tests' engine, which it finds by itself and leaves running."""
-    with running_app() as app:
-        yield app
-    assert eng.status()["alive"]
-
-
-@pytest.fixture
-def page(app: RunningApp, visit: Callable[..., Page]) -> Page:
-    """The page, signed in."""
-    return ready(visit(app.address))
-
-
-def ready(page: Page) -> Page:
-    expect(page.locator("#engine")).to_contain_text("Engine ready", timeout=WAIT_MS)
-    expect(page.locator("#budget table")).to_be_visible(timeout=WAIT_MS)
-    return page
-
-
-def tab(page: Page, name: str) -> None:
-    page.get_by_role("tab", name=name).click()
-
-
-def upload(page: Page, *paths: Path) -> None:
-    """Drop files where the page takes them."""
-    page.locator("#files input[type=file]").first.set_input_files(list(paths))
-
-
-def waits(page: Page, name: str) -> Locator:
-    """A file that waits for its question."""
-    return page.locator("#waiting label", has_text=name)
-
-
-def budget(page: Page) -> dict[str, int]:
-    """The budget table: tokens by the first column."""
-    rows = page.locator("#budget tbody tr").all()
-    return {row.locator("th").inner_text(): int(row.locator("td").last.inner_text().replace(",", "")) for row in rows}
-
-
-def ask(page: Page, question: str = QUESTION, *, max_tokens: int | None = None, temperature: float | None = None) -> None:
-    """Ask in the chat, and see the question there."""
-    tab(page, "Chat")
-    chat = page.locator(".ink-chat")
-    for label, value in (("Answer up to", max_tokens), ("Temperature", temperature)):
-        if value is not None:
-            chat.get_by_label(label).fill(str(value))
-            chat.get_by_label(label).press("Tab")
-    before = chat.locator(".ink-turn.is-user").count()
-    box = chat.get_by_label("Your message")
-    box.fill(question)
-    box.press("Enter")
-    expect(chat.locator(".ink-turn.is-user")).to_have_count(before + 1, timeout=WAIT_MS)
-
-
-def answered(page: Page, turns: int = 1) -> dict[str, int]:
-    """Wait for the end of the answer; what it cost, as the page says."""
-    replies = page.locator(".ink-chat .ink-turn.is-reply")
-    expect(replies).to_have_count(turns, timeout=WAIT_MS)
-    said = replies.last.locator(".ink-usage").inner_text()
-    read, cached, written = (int(item.replace(",", "")) for item in re.findall(r"([\d,]+) (?:tokens read|of them|written)", said))
-    return {"prompt": read, "cached": cached, "answer": written}
-
-
-def sample_context(question: str | None = QUESTION) -> Context:
-    context = Context(effort="low")
-    for path in samples.paths().values():
-        context.add_file(path)
-    if question:
-        context.ask(question)
-    return context
-
-
-def with_samples(page: Page) -> None:
-    page.locator("#samples").click()
-    expect(page.locator("#budget")).to_contain_text("call.wav", timeout=WAIT_MS)
 
 
 def test_files_cost_what_the_notebook_says_they_cost_as_a_table_and_as_a_tree(
@@ -251,21 +179,6 @@ def test_stop_ends_the_work_and_not_only_the_picture(page: Page, eng: Engine, tm
     assert idle(eng), "the engine goes on with a stopped request"
 
 
-def idle(eng: Engine, *, looks: int = 50) -> bool:
-    """Whether nothing runs any more, looking some times; a step of the engine may have begun when Stop was pressed."""
-    for _ in range(looks):
-        if not busy(eng):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def busy(eng: Engine) -> bool:
-    """Whether the engine has a request; its own counters lag behind a long first step, so its list of requests counts too."""
-    status = eng.status()
-    return bool(status["running"] + status["waiting"] or status["requests"])
-
-
 def test_a_bad_file_is_refused_in_the_page_and_the_good_ones_stay(page: Page, tmp_path: Path, shoot: Callable[..., Path]) -> None:
     corrupt, empty, unknown = tmp_path / "corrupt.pdf", tmp_path / "empty.png", tmp_path / "thing.xyz"
     corrupt.write_bytes(b"%PDF-1.7\nnothing of the kind")
@@ -305,75 +218,6 @@ def test_tools_are_declared_called_and_answered(page: Page, eng: Engine, shoot: 
     shoot(page, "app-tools", full_page=True)
 
 
-def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
-    eng: Engine, visit: Callable[..., Page], shoot: Callable[..., Path], tmp_path: Path
-) -> None:
-    with running_app() as app:
-        page = ready(visit(app.address))
-        with_samples(page)
-        ask(page, max_tokens=8, temperature=0)
-        usage = answered(page)
-        tab(page, "Compose")
-        upload(page, samples.paths()["image"])
-        expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
-        page.reload()
-        restored(page, usage)
-        # A long answer runs on while its page is away, and the page follows it again.
-        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 20", timeout=WAIT_MS)
-        page.reload()
-        tab(page, "Chat")
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 40", timeout=WAIT_MS)
-        page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
-        expect(page.locator(".ink-turn.is-stopped")).to_be_visible(timeout=30_000)
-    with running_app("--port", urlsplit(app.url).netloc.rpartition(":")[2]) as again:
-        page.goto(again.address)
-        ready(page)
-        tab(page, "Chat")
-        expect(page.locator(".ink-turn.is-reply")).to_have_count(1, timeout=WAIT_MS)
-        shoot(page, "app-restored", full_page=True)
-        # The run as one file: a notebook opens it, and so does another browser.
-        tab(page, "Compose")
-        with page.expect_download() as saved:
-            page.locator("#save").click()
-        path = tmp_path / saved.value.suggested_filename
-        saved.value.save_as(path)
-        run = Conversation.load(path)
-        assert [turn.kind for turn in run.turns][:2] == ["user", "reply"]
-        other = ready(visit(again.address))
-        other.locator("input[type=file][accept='.inkling']").set_input_files(path)
-        expect(other.locator("#budget")).to_contain_text("harbour.pdf", timeout=WAIT_MS)
-        tab(other, "Chat")
-        expect(other.locator(".ink-turn.is-reply")).to_contain_text(run.turns[1].text, timeout=WAIT_MS)
-
-
-def restored(page: Page, usage: dict[str, int]) -> None:
-    expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
-    tab(page, "Chat")
-    assert answered(page) == usage
-    expect(page.locator(".ink-turn.is-user")).to_contain_text(QUESTION)
-
-
-def test_two_readers_do_not_see_each_other(app: RunningApp, visit: Callable[..., Page]) -> None:
-    one, other = ready(visit(app.address)), ready(visit(app.address))
-    with_samples(one)
-    assert "harbour.pdf" not in other.locator("body").inner_text()
-    ask(one, max_tokens=4)
-    ask(other, "And I?", max_tokens=4)
-    assert answered(one)["prompt"] != answered(other)["prompt"]
-    expect(other.locator(".ink-turn.is-user")).to_have_count(1)
-    expect(other.locator(".ink-chat")).not_to_contain_text("Lisbon")
-    # One starts over: the other keeps what it has.
-    tab(one, "Compose")
-    one.locator("#clear").click()
-    expect(one.locator("#budget")).not_to_contain_text("harbour.pdf", timeout=WAIT_MS)
-    tab(one, "Chat")
-    expect(one.locator(".ink-turn")).to_have_count(0, timeout=WAIT_MS)
-    other.reload()
-    tab(other, "Chat")
-    expect(other.locator(".ink-turn.is-user")).to_have_count(1, timeout=WAIT_MS)
-
-
 def test_the_engine_s_state_log_recipes_and_plans(page: Page, eng: Engine, shoot: Callable[..., Path]) -> None:
     tab(page, "Engine")
     status = page.locator("#status .ink-engine")
@@ -396,107 +240,3 @@ def test_the_engine_s_state_log_recipes_and_plans(page: Page, eng: Engine, shoot
     page.locator("#plan").click()
     expect(page.locator("#planned [role=alert]")).to_contain_text("at least one", timeout=WAIT_MS)
     shoot(page, "app-engine", full_page=True)
-
-
-def test_without_the_token_no_route_answers(app: RunningApp, eng: Engine, tmp_path: Path) -> None:
-    from workbench.app import link, server
-
-    paths = {"/", "/ui/", "/ui/config", "/ui/gradio_api/info", "/ui/assets/x.js", "/widgets/hosted.js", "/blobs/x", "/nowhere"}
-    made = server.make_app(link.Link(eng, lambda: eng), token="x" * 32, folder=tmp_path)
-    paths |= set(routes(made.asgi.app))
-    assert len(paths) > 60, "the routes of the mounted page were not found"
-    assert "/desk/run.inkling" in paths
-    with httpx.Client(base_url=app.url, follow_redirects=False) as client:
-        for path in sorted(paths):
-            for method in ("GET", "POST"):
-                if (method, path) == ("POST", "/login"):
-                    continue
-                for headers in ({}, {"authorization": "Bearer wrong"}, {"cookie": "inkling_app=wrong; inkling_browser=x"}):
-                    answer = client.request(method, path, headers=headers)
-                    assert answer.status_code == 401, (method, path, answer.status_code)
-        assert client.get("/ui/config", headers={"authorization": f"Bearer {app.token}"}).status_code == 200
-
-
-def routes(app: Any, above: str = "") -> Iterator[str]:
-    """Paths of an application and of what is mounted in it, parameters filled in."""
-    for route in app.routes:
-        path = above + getattr(route, "path", "")
-        inner = getattr(route, "app", None)
-        if hasattr(inner, "routes"):
-            yield from routes(inner, path)
-        yield re.sub(r"\{[^}]*\}", "x", path) or "/"
-
-
-def test_the_form_signs_in(app: RunningApp, visit: Callable[..., Page], shoot: Callable[..., Path]) -> None:
-    page = visit(app.url + "ui/")
-    page.locator("#token").fill("wrong")
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not right")
-    shoot(page, "app-login")
-    page.locator("#token").fill(app.token)
-    page.get_by_role("button", name="Sign in").click()
-    ready(page)
-    assert app.token not in page.url
-
-
-def test_an_upload_over_the_limit_is_refused(app: RunningApp) -> None:
-    def pieces() -> Iterator[bytes]:
-        yield b'--x\r\ncontent-disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
-        for _ in range(257):
-            yield bytes(1 << 20)
-        yield b"\r\n--x--\r\n"
-
-    headers = {"authorization": f"Bearer {app.token}", "content-type": "multipart/form-data; boundary=x"}
-    answer = httpx.post(app.url + "ui/gradio_api/upload", content=pieces(), headers=headers, timeout=120)
-    assert answer.status_code == 413
-
-
-def test_it_fits_a_phone(app: RunningApp, visit: Callable[..., Page], shoot: Callable[..., Path]) -> None:
-    page = ready(visit(app.address, width=390, height=844, has_touch=True, is_mobile=True))
-    with_samples(page)
-    shoot(page, "app-phone-compose", full_page=True)
-    ask(page, max_tokens=8)
-    answered(page)
-    shoot(page, "app-phone-chat", full_page=True)
-    tab(page, "Inspect")
-    expect(page.locator("#routing-map .ink-routing")).to_be_visible(timeout=WAIT_MS)
-    shoot(page, "app-phone-inspect", full_page=True)
-    for name in ("Compose", "Chat", "Inspect", "Engine"):
-        tab(page, name)
-        page.wait_for_timeout(300)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
-    shoot(page, "app-phone-engine", full_page=True)
-
-
-def test_it_is_dark_where_the_reader_likes_it_dark(app: RunningApp, visit: Callable[..., Page], shoot: Callable[..., Path]) -> None:
-    page = ready(visit(app.address, color_scheme="dark"))
-    with_samples(page)
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).every((part) => part < 60)")
-    shoot(page, "app-dark", full_page=True)
-    ask(page, max_tokens=8)
-    answered(page)
-    shoot(page, "app-dark-chat", full_page=True)
-
-
-def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callable[..., Page], shoot: Callable[..., Path]) -> None:
-    wire = Wire(urlsplit(eng.url).port or 80)
-    with running_app(f"--url=http://127.0.0.1:{wire.port}", f"--token={eng._connection.token}") as app:
-        page = ready(visit(app.address))
-        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 20", timeout=WAIT_MS)
-        wire.cut()
-        problem = page.locator(".ink-chat .ink-problem[role=alert]")
-        expect(problem).to_contain_text("gone", timeout=WAIT_MS)
-        expect(page.locator("#engine")).to_contain_text("No engine", timeout=WAIT_MS)
-        shoot(page, "app-engine-gone", full_page=True)
-        box = page.locator(".ink-chat").get_by_label("Your message")
-        box.fill("Still there?")
-        box.press("Enter")
-        expect(problem).to_contain_text("inkling engine start", timeout=WAIT_MS)
-        expect(box).to_have_value("Still there?")
-        wire.mend()
-        expect(page.locator("#engine")).to_contain_text("Engine ready", timeout=WAIT_MS)
-        ask(page, "Still there?", max_tokens=4)
-        answered(page)
-        wire.cut()
-    assert idle(eng)
