@@ -224,7 +224,7 @@ def test_the_engine_s_state_log_recipes_and_plans(page: Page, eng: Engine, shoot
     expect(status).to_contain_text(eng.info.model, timeout=WAIT_MS)
     status.locator("summary", has_text="Log").click()
     # An engine that was found by its address alone has its log elsewhere.
-    expect(status.locator(".ink-log")).to_contain_text("ready" if eng.log else "inkling engine logs", timeout=WAIT_MS)
+    expect(status.locator(".ink-log")).to_contain_text("INFO" if eng.log else "inkling engine logs", timeout=WAIT_MS)
     # The status goes on, and what was unfolded stays so.
     page.wait_for_timeout(6_000)
     expect(status.locator(".ink-log")).to_be_visible()

@@ -7,6 +7,7 @@ stands in front of all of them. Loopback unless told otherwise.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shutil
 import socket
@@ -149,6 +150,14 @@ def address(sock: socket.socket, *, token: str = "", prefix: str = "") -> str:
     return f"http://{shown}:{port}{prefix}/" + (f"?token={token}" if token else "")
 
 
+class _LeftStreams(logging.Filter):
+    """Keeps out of the log what Gradio raises when a page that was following an answer is reloaded: nobody is there to be told."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        problem = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(problem, RuntimeError) and "response already started" in str(problem))
+
+
 def serve(app: Application, sock: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
     """Serve until Ctrl-C or SIGTERM; calls `ready` once requests are answered."""
 
@@ -163,6 +172,7 @@ def serve(app: Application, sock: socket.socket, *, ready: Callable[[], None] = 
             app.close()
             await super().shutdown(sockets)
 
+    logging.getLogger("uvicorn.error").addFilter(_LeftStreams())
     config = uvicorn.Config(app.asgi, log_level="warning", timeout_graceful_shutdown=2, server_header=False)
     Server(config).run(sockets=[sock])
 

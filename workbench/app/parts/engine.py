@@ -74,12 +74,12 @@ class Engine:
     planned: gr.HTML
 
 
-def lay_out_strip() -> gr.HTML:
-    """The line above the tabs."""
-    return gr.HTML(elem_id="engine")
+def lay_out_strip() -> tuple[gr.HTML, gr.Timer]:
+    """The line above the tabs, and what keeps it true: inside a tab a timer runs only once the tab was opened."""
+    return gr.HTML(elem_id="engine"), gr.Timer(LOOK_EVERY_S)
 
 
-def lay_out(strip: gr.HTML, blobs: Blobs, link: Link, *, prefix: str) -> Engine:
+def lay_out(strip: tuple[gr.HTML, gr.Timer], blobs: Blobs, link: Link, *, prefix: str) -> Engine:
     """Make the components where the caller's layout context is."""
     watching = Watching(link)
     status = Hosted("engine_status", answer=watching.answer, blobs=blobs, prefix=prefix, elem_id="status")
@@ -96,7 +96,7 @@ def lay_out(strip: gr.HTML, blobs: Blobs, link: Link, *, prefix: str) -> Engine:
         count = gr.Number(None, label="GPUs", precision=0, elem_id="plan-count", min_width=100, info="If not the recipe's.")
     button = gr.Button("Plan", elem_id="plan", size="sm", min_width=120)
     planned = gr.HTML(elem_id="planned")
-    return Engine(strip, gr.Timer(LOOK_EVERY_S), status, watching, recipe, context, requests, gpu, count, button, planned)
+    return Engine(*strip, status, watching, recipe, context, requests, gpu, count, button, planned)
 
 
 def wire(engine: Engine, page: gr.Blocks, link: Link) -> None:
