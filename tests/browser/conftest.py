@@ -28,7 +28,7 @@ SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 KEPT = {
     "attention-view-light-1200": "attention_view", "chat-lab": "chat", "composer-light-1200": "composer",
-    "engine-status-lab": "engine_status", "routing-map-lab": "routing_map", "sconv-view-light-1200": "sconv_view",
+    "engine-status-lab": "engine_status", "routing-map-widget": "routing_map", "sconv-view-light-1200": "sconv_view",
     "span-table-lab": "span_table",
 }  # fmt: skip
 """Screenshots that the documentation shows; kept there when ``INKLING_KEEP_PICTURES`` is set."""

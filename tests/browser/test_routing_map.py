@@ -85,6 +85,7 @@ def test_map_shows_what_was_captured_and_answers_keys_and_pointer(page, lab, cap
         # The palette index is rounded in float32 in the browser: a neighbouring colour is allowed.
         assert np.abs(np.subtract(found, expected.astype(int))).max() <= 6
     shoot(page, "routing-map-lab")
+    shoot(page.locator(".ink-routing"), "routing-map-widget")  # without the cells, which name a folder of this run
 
     # Keys in the strip: the read-out names the token and its place, Enter selects, Python sees it.
     page.locator(STRIP).focus()
