@@ -51,6 +51,13 @@ NEAR = {
     512: {"lookup": 0.68, "reading": 0.04, "grids": 0.08, "digits": 0.04, "bars": 0.02, "dtmf": 0.03, "tools": 0.11},
 }  # fmt: skip
 """Mixtures that leave little of a sequence empty; images and their questions in short ones, where one window holds both."""
+NEARER = {
+    128: {"grids": 0.38, "digits": 0.2, "dtmf": 0.2, "lookup": 0.12, "numbers": 0.1},
+    256: {"lookup": 0.14, "reading": 0.02, "grids": 0.17, "digits": 0.05, "bars": 0.02, "dtmf": 0.08, "tones": 0.02, "spoken": 0.14,
+          "together": 0.17, "numbers": 0.03, "talk": 0.02, "tools": 0.14},
+    512: {"lookup": 0.62, "reading": 0.03, "grids": 0.07, "digits": 0.04, "bars": 0.02, "dtmf": 0.05, "spoken": 0.07, "tools": 0.1},
+}  # fmt: skip
+"""The same for the end: more of what stayed behind."""
 
 
 PLAN: tuple[Stage, ...] = (
@@ -65,8 +72,8 @@ PLAN: tuple[Stage, ...] = (
     Stage(name="settle", tokens=4_235_000, rate=(1.3e-3, 3e-5), sizes={256: 0.4, 512: 0.28, 1024: 0.2, 2048: 0.1, 4096: 0.01},
           mix=ALL, long=TEXT),
     # More ways to ask, tools of any kind, and questions near their image: where the first evaluation fell short.
-    Stage(name="widen", tokens=4_000_000, rate=(8e-4, 7e-4), sizes={128: 0.24, 256: 0.4, 512: 0.22, 1024: 0.1, 2048: 0.04},
+    Stage(name="widen", tokens=1_780_000, rate=(8e-4, 7.6e-4), sizes={128: 0.24, 256: 0.4, 512: 0.22, 1024: 0.1, 2048: 0.04},
           long=TEXT, at_size=NEAR, step_tokens=2048),
-    Stage(name="sharpen", tokens=2_000_000, rate=(7e-4, 2e-5), long=TEXT,
-          sizes={128: 0.22, 256: 0.38, 512: 0.23, 1024: 0.1, 2048: 0.06, 4096: 0.01}, at_size=NEAR, step_tokens=2048),
+    Stage(name="sharpen", tokens=2_550_000, rate=(7.6e-4, 2e-5), long=TEXT,
+          sizes={128: 0.22, 256: 0.38, 512: 0.23, 1024: 0.1, 2048: 0.06, 4096: 0.01}, at_size=NEARER, step_tokens=2048),
 )  # fmt: skip

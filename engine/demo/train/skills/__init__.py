@@ -18,6 +18,7 @@ MAKERS: dict[str, Maker] = {
     "tones": sounds.tones,
     "spoken": spoken.spoken,
     "together": together.scene,
+    "numbers": together.told_numbers,
     "reading": reading.scene,
     "talk": talk.told,
     "tools": tools.scene,

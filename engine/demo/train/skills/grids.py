@@ -166,8 +166,8 @@ def kinds(grid: Grid) -> tuple[tuple[float, str, Ask], ...]:
         return Text(COUNT.ask(random, paraphrase, shapes=named)), answer
 
     return (
-        (0.25, "what is at", what_at),
+        (0.36, "what is at", what_at),
         *(((0.27, "where", where),) if once else ()),
-        *(((0.13, "colour", attribute),) if single else ()),
-        (0.35, "count", count),
+        *(((0.15, "colour", attribute),) if single else ()),
+        (0.22, "count", count),
     )

@@ -12,16 +12,22 @@ from engine.demo.train.skills.wordings import COLOUR, COLOUR_SENTENCES, NAMES_CO
 
 ORDINALS = ("first", "second", "third")
 SYSTEM = "Answer briefly."
+TOLD_NUMBERS = (
+    "The number spoken is {said}. The number shown is {seen}.", "Spoken: {said}. Shown: {seen}.",
+    "In the image there is {seen}. The voice says {said}.",
+)  # fmt: skip
 
 
 def scene(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
     """One of the four, by chance."""
+    # Training has more of what takes two steps.
+    same, which, one = (0.25, 0.5, 0.7) if held_out else (0.35, 0.65, 0.75)
     kind = random.random()
-    if kind < 0.25:
+    if kind < same:
         return same_number(random, held_out=held_out, level=level, room=room)
-    if kind < 0.5:
+    if kind < which:
         return which_document(random, held_out=held_out, level=level, room=room)
-    if kind < 0.7:
+    if kind < one:
         return which_one(random, held_out=held_out, level=level, room=room)
     return desk(random, held_out=held_out, level=level, room=room)
 
@@ -51,6 +57,21 @@ def same_number(random: Random, *, held_out: bool, level: float, room: int) -> S
 
     kinds = ((0.5, "together", ask), (0.25, "digits shown", read), (0.25, "spoken", heard))
     return Scene(tuple(steps), kinds, questions=3, alone=True)
+
+
+def told_numbers(random: Random, *, held_out: bool, level: float, room: int) -> Scene:
+    """The same question about two numbers in a sentence: many more of it fit into a sequence than with sound and image."""
+    most = max(2, min(round(2 + 3 * level), (room - 50) // 6))
+    said = sounds.code(random, held_out, (2, most))
+    seen = said if random.random() < 0.5 else _other(random, said, held_out)
+    text = random.choice(TOLD_NUMBERS).format(said=" ".join(said), seen=" ".join(seen))
+
+    def ask(random: Random, paraphrase: bool) -> tuple[Step, ...]:
+        same = "Yes" if said == seen else "No"
+        answer = Answer("numbers told", f"Spoken: {said}. Shown: {seen}. {same}.", spelled=True, value=same)
+        return Text(SAME.ask(random, paraphrase)), answer
+
+    return Scene((Text(text),), ((1.0, "numbers told", ask),))
 
 
 def _number(random: Random, seen: str) -> Picture:
