@@ -58,7 +58,7 @@ def lookup(
     stated, gone_on = random.sample(facts, len(facts)), []
     for _ in range(asked):
         kind = random.random()
-        if kind < 0.27 and (absent := absent_fact(phrases, facts)):
+        if kind < 0.31 and (absent := absent_fact(phrases, facts)):
             chat.user(question_for(random, absent, paraphrase)).reply(encode(NOT_STATED), "not stated")
             continue
         chains = [chain for chain in chains_of(facts) if chain not in gone_on] if spread > 0.5 and kind > 0.8 else []

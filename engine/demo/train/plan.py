@@ -52,10 +52,10 @@ NEAR = {
 }  # fmt: skip
 """Mixtures that leave little of a sequence empty; images and their questions in short ones, where one window holds both."""
 NEARER = {
-    128: {"grids": 0.38, "digits": 0.2, "dtmf": 0.2, "lookup": 0.12, "numbers": 0.1},
-    256: {"lookup": 0.14, "reading": 0.02, "grids": 0.17, "digits": 0.05, "bars": 0.02, "dtmf": 0.08, "tones": 0.02, "spoken": 0.14,
-          "together": 0.17, "numbers": 0.03, "talk": 0.02, "tools": 0.14},
-    512: {"lookup": 0.62, "reading": 0.03, "grids": 0.07, "digits": 0.04, "bars": 0.02, "dtmf": 0.05, "spoken": 0.07, "tools": 0.1},
+    128: {"grids": 0.36, "digits": 0.16, "dtmf": 0.28, "lookup": 0.12, "numbers": 0.08},
+    256: {"lookup": 0.14, "reading": 0.02, "grids": 0.16, "digits": 0.04, "bars": 0.02, "dtmf": 0.12, "tones": 0.02, "spoken": 0.13,
+          "together": 0.16, "numbers": 0.03, "talk": 0.02, "tools": 0.14},
+    512: {"lookup": 0.6, "reading": 0.02, "grids": 0.07, "digits": 0.04, "bars": 0.02, "dtmf": 0.09, "spoken": 0.06, "tools": 0.1},
 }  # fmt: skip
 """The same for the end: more of what stayed behind."""
 
@@ -76,4 +76,7 @@ PLAN: tuple[Stage, ...] = (
           long=TEXT, at_size=NEAR, step_tokens=2048),
     Stage(name="sharpen", tokens=2_550_000, rate=(7.6e-4, 2e-5), long=TEXT,
           sizes={128: 0.22, 256: 0.38, 512: 0.23, 1024: 0.1, 2048: 0.06, 4096: 0.01}, at_size=NEARER, step_tokens=2048),
+    Stage(name="keys", tokens=220_000, rate=(2e-4, 1e-5), sizes={128: 0.4, 256: 0.5, 512: 0.1}, step_tokens=2048,
+          mix={"dtmf": 0.34, "lookup": 0.2, "tools": 0.16, "grids": 0.12, "together": 0.08, "spoken": 0.1},
+          at_size={128: {"dtmf": 0.5, "grids": 0.25, "digits": 0.1, "lookup": 0.15}}),
 )  # fmt: skip
