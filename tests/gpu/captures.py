@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 TOKENS = 4_000
 PAIRS = 5
-EVERYTHING = {
+EVERYTHING: dict[str, Any] = {
     "routing": RoutingPlan(logits=True), "sconv": SconvPlan(keep="taps"), "residual": ResidualPlan(tokens="last", lens=5),
     "attention": AttentionPlan(queries="last", layers="all", keep="whole"),
 }  # fmt: skip
-GREEDY = {"max_tokens": 32, "temperature": 0.0, "logprobs": 5}
+GREEDY: dict[str, Any] = {"max_tokens": 32, "temperature": 0.0, "logprobs": 5}
 
 
 def check(eng: engine.Engine, context: Context, report: Report) -> None:
@@ -72,7 +72,7 @@ def _weights(capture, report: Report) -> None:
 
 def _rows(eng: engine.Engine, context: Context, report: Report) -> None:
     """Whole rows sum to 1, pools are their sums, and what a mask hides has no weight."""
-    ask = {"queries": "last", "layers": "all"}
+    ask: dict[str, Any] = {"queries": "last", "layers": "all"}
     whole = eng.capture(context, CapturePlan(attention=AttentionPlan(**ask, keep="whole"))).attention["weight"]
     pooled = eng.capture(context, CapturePlan(attention=AttentionPlan(**ask, keep="pooled", buckets=32))).attention
     report.line("attention rows sum to 1", float(np.abs(whole.sum("t") - 1).max()), at_most=1e-4)

@@ -43,8 +43,8 @@ def cases(layer: int) -> dict[str, tuple[Intervention | None, Intervention]]:
     return {
         "experts": (None, BanExperts(layer=layer, experts=tuple(range(8)))),
         "sinks": (ScaleSinks(factor=1.0), ScaleSinks(factor=0.0)),
-        "sconv attention": (ScaleSconv(factor=1.0, sites="attention"), ScaleSconv(factor=0.5, sites="attention")),
-        "sconv keys": (ScaleSconv(factor=1.0, sites="k"), ScaleSconv(factor=0.5, sites="k")),
+        "sconv attention": (ScaleSconv(factor=1.0, sites=("attention",)), ScaleSconv(factor=0.5, sites=("attention",))),
+        "sconv keys": (ScaleSconv(factor=1.0, sites=("k",)), ScaleSconv(factor=0.5, sites=("k",))),
         "bias": (ScaleBias(factor=1.0), ScaleBias(factor=0.0, layers="global")),
         "stretch": (StretchBias(factor=1.0), StretchBias(factor=2.0, layers="global")),
         "log scaling": (None, DropLogScaling()),

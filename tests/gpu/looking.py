@@ -50,7 +50,7 @@ def check(eng: engine.Engine, *, layer: int) -> Report:
 
 def main() -> int:
     """Run all checks; 0 when all hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--recipe", help="a recipe by name, or the path of a .toml file")
     where.add_argument("--attach", action="store_true", help="use the engine that runs here")

@@ -25,7 +25,7 @@ SHAPE = Architecture(
 )  # fmt: skip
 ITEMS = {
     "as it is": (),
-    "scaled": (ScaleSconv(factor=-0.5, sites="v", taps=(0, 2)),),
+    "scaled": (ScaleSconv(factor=-0.5, sites=("v",), taps=(0, 2)),),
     "cut": (MaskSpan(start=5, stop=9, sconv=True), MaskSpan(start=20, stop=21, sconv=True)),
     "both": (ScaleSconv(factor=2.0), MaskSpan(start=17, stop=30, sconv=True)),
 }
