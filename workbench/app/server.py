@@ -69,7 +69,8 @@ def make_app(link: Link, *, token: str, prefix: str = "", folder: Path | None = 
 
     @app.get("/")
     def home() -> RedirectResponse:
-        return RedirectResponse(f"{prefix}{PAGE}/")
+        # Relative: a proxy that writes its path into addresses from the root would write it twice.
+        return RedirectResponse(f"{PAGE.removeprefix('/')}/")
 
     @app.get("/widgets/{name}")
     def widget_file(name: str) -> Response:
