@@ -195,6 +195,7 @@ def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callab
     assert idle(eng)
 
 
+@pytest.mark.slow  # a server, a proxy and an app of their own
 def test_jupyterlab_s_launcher_opens_it_and_signs_in(
     eng: Engine, lab: Any, visit: Callable[..., Page], shoot: Callable[..., Path]
 ) -> None:
