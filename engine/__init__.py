@@ -26,7 +26,7 @@ __all__ = ["Engine", "attach", "list", "start"]
 def start(
     recipe: str | Path = "demo", *, host: str = "127.0.0.1", port: int = 0, token: str | None = None,
     args: dict[str, Any] | None = None, adapters: str | Path | builtins.list[str | Path] | None = None,
-    drafts: int | None = None, say: Callable[[str], None] | None = None,
+    drafts: int | None = None, supervise: bool = False, say: Callable[[str], None] | None = None,
 ) -> Engine:  # fmt: skip
     """The recipe's engine on this machine: attach to it if it is running (and say so), else start it and wait.
 
@@ -46,6 +46,9 @@ def start(
     drafts : int, optional
         Tokens that the checkpoint's own prediction blocks draft per step, 0 for none; by default what the recipe says. Changes
         the speed of an answer, never a greedy answer. For a fresh start only, as `args`.
+    supervise : bool
+        Start it again when it dies, at the same address and with the same token, until it dies too often; and on
+        :meth:`Engine.restart`. For a fresh start only.
     say : callable, optional
         Takes each line of progress; default: standard error.
 
@@ -68,7 +71,7 @@ def start(
     folders = checked_folders(adapters or [])
     wanted = with_adapters(recipes.load(recipe).with_args(args or {}).with_drafts(drafts), folders)
     say = say or _say
-    started = start_kernel(wanted, host=host, port=port, token=token, adapters=folders, say=say)
+    started = start_kernel(wanted, host=host, port=port, token=token, adapters=folders, supervise=supervise, say=say)
     eng = _engine(started.found.url, started.found.token, started.found)
     require_folders(eng.info.adapters, folders)
     if drafts is not None and eng.info.engine_args.get("drafts", 0) != drafts:

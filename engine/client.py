@@ -8,15 +8,17 @@ shorter uploads and for capturing a reply; nothing else.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from pydantic import ValidationError
 
+from . import discovery
 from .adapters import Adapters
 from .connection import Connection, blocking, blocking_iterator
-from .errors import BadRequest, ContextUnknown, EngineUnreachable, FeatureUnsupported, RequestFailed
+from .errors import BadRequest, BlobMissing, ContextUnknown, EngineUnreachable, FeatureUnsupported, RequestFailed
 from .looking import Looking, Renderable
 from .plain import PlainServer
 from .protocol import (
@@ -33,6 +35,9 @@ from .protocol.wire import GenerateBody, SamplingBody, event_from_json
 from .uploads import Uploads
 
 STOP_TIMEOUT_S = 60.0
+
+RESTART_TIMEOUT_S = 1800.0
+"""A large checkpoint takes many minutes to load."""
 
 
 class Engine(Looking):
@@ -60,7 +65,8 @@ class Engine(Looking):
 
     def generate(
         self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
-        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, adapter: str | None = None,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, tool_choice: str = "auto",
+        parallel_tool_calls: bool = True, output: dict[str, Any] | None = None, adapter: str | None = None,
         interventions: Sequence[Intervention] = (),
     ) -> Reply:  # fmt: skip
         """One whole answer.
@@ -79,6 +85,15 @@ class Engine(Looking):
         seed : int, optional
         logprobs : int, optional
             Alternatives to report per token, 0 to 20.
+        tool_choice : str
+            ``auto``, ``none``, ``required`` (at least one call), or the name of a tool the context declares (exactly one call of
+            it). Forced by a grammar, not by asking the model.
+        parallel_tool_calls : bool
+            Whether a turn may hold several calls.
+        output : dict, optional
+            What the text must be: ``{"json": SCHEMA}`` (True for any object), ``{"regex": PATTERN}`` or ``{"choice": [TEXT, …]}``.
+            A turn that is held to something does not think first. Where the context declares tools, a call may take the text's
+            place; ``tool_choice="none"`` forbids that.
         adapter : str, optional
             A loaded adapter (see :attr:`adapters`) that shall answer; by default the model alone. The reply says which did.
         interventions : sequence of Intervention
@@ -88,18 +103,27 @@ class Engine(Looking):
         ------
         RequestRefused
             Before anything ran: a value out of range, a context that is too long, an intervention this engine cannot have, …
+        OutputInvalid
+            The answer is not what `output` or `tool_choice` forced: cut at `max_tokens`, mostly. ``error.detail`` has the text.
         EngineDied, EngineAuthError, RequestFailed
         """
-        options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
+        options = sampling(
+            max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs,
+            tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls, output=output,
+        )  # fmt: skip
         return blocking(self._answer(context, options, adapter, interventions))
 
     def stream(
         self, context: Rendered | Renderable, *, max_tokens: int = 256, temperature: float = 1.0, top_p: float = 1.0,
-        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, adapter: str | None = None,
+        top_k: int = 0, seed: int | None = None, logprobs: int | None = None, tool_choice: str = "auto",
+        parallel_tool_calls: bool = True, output: dict[str, Any] | None = None, adapter: str | None = None,
         interventions: Sequence[Intervention] = (),
     ) -> Iterator[Event]:  # fmt: skip
         """Events of an answer as they come, Done last. Leaving the loop aborts the request. See :meth:`generate`."""
-        options = sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs)
+        options = sampling(
+            max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, logprobs=logprobs,
+            tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls, output=output,
+        )  # fmt: skip
         return blocking_iterator(lambda: self._events(context, options, adapter, interventions))
 
     async def agenerate(
@@ -163,6 +187,36 @@ class Engine(Looking):
             raise BadRequest("this is a plain vLLM server, not ours to stop: end it where it was started")
         blocking(self._stop())
 
+    def restart(self, *, timeout_s: float = RESTART_TIMEOUT_S) -> None:
+        """End a supervised engine and wait until it is back, at the same address and with the same token; contexts stay.
+
+        Raises
+        ------
+        FeatureUnsupported
+            Nobody would start it again; nothing was ended.
+        RequestFailed
+            It did not come back in time.
+        """
+        if self._plain is not None:
+            raise BadRequest("this is a plain vLLM server, not ours to restart")
+        blocking(self._restart(timeout_s))
+
+    async def _restart(self, timeout_s: float) -> None:
+        await self._connection.request("POST", "/workbench/shutdown", params={"restart": True}, timeout_s=30)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await asyncio.sleep(0.5)
+                    with contextlib.suppress(EngineUnreachable):
+                        values = (await self._connection.request("GET", "/workbench/info", timeout_s=5)).json()
+                        if values["nonce"] != self.info.nonce:
+                            break
+        except TimeoutError:
+            raise RequestFailed(f"the engine at {self.url} is not back after {timeout_s:.0f} s; its log says why") from None
+        self.info = EngineInfo.model_validate(values)
+        self.adapters = Adapters(self._connection, self.info)
+        self.log = next((found.presence.log for found in discovery.running() if found.nonce == self.info.nonce), None)
+
     async def _stop(self) -> None:
         from .starting import wait_for_end
 
@@ -200,7 +254,7 @@ class Engine(Looking):
         rendered = self._rendered(context)
         placed = self._placed(interventions, rendered)
         for attempt in (1, 2):
-            name = await self._uploads.send(rendered)
+            name = await self._uploads.send(rendered, anew=attempt == 2)
             chosen = SamplingBody(**{key: getattr(options, key) for key in options.__slots__})
             changes = [to_json(item) for item in placed]
             body = GenerateBody(context=name, sampling=chosen, adapter=adapter, interventions=changes)
@@ -212,8 +266,8 @@ class Engine(Looking):
                         if kind == "Done":
                             return
                 raise self._cut_off()
-            except ContextUnknown:
-                # Cleaned away on the engine since it was sent: once more from the start.
+            except (ContextUnknown, BlobMissing):
+                # It, or a picture of it, gave way to others on the engine since it was sent: once more from the start.
                 self._uploads.forget(name)
                 if attempt == 2:
                     raise

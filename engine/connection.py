@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import uuid
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -23,6 +24,9 @@ from .errors import EngineAuthError, EngineDied, EngineUnreachable, InklingError
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10.0
+
+CLIENT = {"x-inkling-client": uuid.uuid4().hex}
+"""One client a process: several of them take turns at an engine."""
 
 
 class Connection:
@@ -79,7 +83,7 @@ class Connection:
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+            headers = CLIENT | ({"authorization": f"Bearer {self.token}"} if self.token else {})
             # Loopback addresses must not go through a proxy that the environment names.
             self._clients[loop] = httpx.AsyncClient(headers=headers, trust_env=not _is_loopback(self.url))
         return self._clients[loop]

@@ -21,8 +21,10 @@
     │   ├── AdapterRefused          an adapter that cannot be loaded: a bad one, a name that is taken, too many
     │   ├── CaptureRefused          a capture plan this engine cannot fulfil
     │   ├── InterventionRefused     an intervention that is malformed, or that this engine or context cannot have
-    │   └── EngineBusy              as many requests as it takes are running or waiting
+    │   ├── EngineBusy              as many requests as it takes are running or waiting
+    │   └── QuotaFull               no room is left for what was sent
     ├── RequestFailed               accepted, then failed (the engine's own error is in the message)
+    │   └── OutputInvalid           the answer is not the output or the call that was asked for
     └── ContextError                see ``workbench.errors``
 
 A message says what was given, what is allowed and what to do next. ``code`` is stable and crosses HTTP; ``detail`` carries
@@ -197,11 +199,24 @@ class EngineBusy(RequestRefused):
     http_status = 429
 
 
+class QuotaFull(RequestRefused):
+    """What the engine keeps of that kind is at its limit, and all of it was used lately."""
+
+    code = "quota-full"
+    http_status = 507
+
+
 class RequestFailed(InklingError):
     """Accepted, then failed; the engine's own error is in the message."""
 
     code = "request-failed"
     http_status = 500
+
+
+class OutputInvalid(RequestFailed):
+    """The answer is not the structured output, or lacks the tool call, that was asked for; ``detail`` has what was written."""
+
+    code = "output-invalid"
 
 
 def from_json(error: dict[str, Any]) -> InklingError:

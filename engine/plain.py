@@ -112,9 +112,16 @@ class PlainServer:
         }  # fmt: skip
         if options.logprobs is not None:
             raise FeatureUnsupported("log-probabilities are not read from a plain vLLM server: start one of our engines for them")
+        if options.tool_choice not in ("auto", "none") or options.output is not None or not options.parallel_tool_calls:
+            raise FeatureUnsupported(
+                "a plain vLLM server does not hold Inkling to a tool or a format (it takes a forced tool for a wish): start one of "
+                "our engines for it"
+            )
         if hasattr(context, "chat_request"):
             chat = dict(context.chat_request())
             refuse_control_spellings(chat)
+            if options.tool_choice == "none":
+                chat["tool_choice"] = "none"
             return "/v1/chat/completions", body | chat, UNCHECKED, context.render(self._info).id
         rendered = context if isinstance(context, Rendered) else context.render(self._info)
         if rendered.media:

@@ -21,6 +21,9 @@ FOLDER = Path(__file__).parent / "recipes"
 RESERVED = frozenset({"host", "port", "api-key", "uds", "middleware", "model", "worker-extension-cls", "root-path"})
 """vLLM options that are the kernel's own: it binds, guards and extends."""
 
+LIMITS = ("blob_bytes", "requests", "requests_per_client", "captures", "blobs_bytes", "contexts_bytes", "captures_bytes")
+"""What a recipe may say of the kernel's own limits; the others follow from the model and from vLLM."""
+
 DRAFTING = "speculative-config"
 """vLLM's option for drafting."""
 
@@ -59,6 +62,8 @@ class Recipe:
     args : dict
         vLLM's options by command-line name, without dashes in front. A table becomes JSON, true a bare flag, false ``--no-…``.
     env : dict of str to str
+    limits : dict of str to int
+        Limits of the kernel's own (:class:`engine.protocol.Limits`) that differ from the usual.
     memory_bytes : int
         Host memory that a start needs free.
     source : str
@@ -80,6 +85,7 @@ class Recipe:
     published: dict[str, float] = field(default_factory=dict)
     args: dict[str, Option] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     memory_bytes: int = 0
     start_timeout_s: float = 600.0
 
@@ -160,6 +166,12 @@ def _checked(recipe: Recipe) -> Recipe:
         raise BadRequest(
             f"recipe {recipe.name!r} turns the V2 model runner off: drafts, captures and progress need it", recipe=recipe.name
         )
+    for name, value in recipe.limits.items():
+        if name not in LIMITS or isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise BadRequest(
+                f"recipe {recipe.name!r} sets the limit {name} = {value!r}: there are {', '.join(LIMITS)}, each a number from 1",
+                recipe=recipe.name,
+            )
     if not all(isinstance(value, str) for value in recipe.env.values()):
         raise BadRequest(
             f"recipe {recipe.name!r}: every value under [env] is a string, as the environment holds it", recipe=recipe.name

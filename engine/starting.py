@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -29,13 +28,12 @@ from .errors import EngineStartError, from_json
 from .protocol import places
 from .protocol.deaths import cause_of_death, read_tail
 from .protocol.presence import KernelSettings, write_private
+from .protocol.steps import LOG, SETTINGS, STEPS, read_steps
 from .recipes import Recipe
 
 Say = Callable[[str], None]
 
 END_TIMEOUT_S = 15.0
-
-LOG, SETTINGS, STEPS = "kernel.log", "settings.json", "steps.jsonl"
 
 _CHILDREN: dict[str, subprocess.Popen[bytes]] = {}
 """Kernels this process spawned, by nonce: they have to be waited for, or they stay as zombies."""
@@ -50,7 +48,8 @@ class Started:
 
 
 def start_kernel(
-    recipe: Recipe, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None, adapters: Sequence[str] = (), say: Say,
+    recipe: Recipe, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None, adapters: Sequence[str] = (),
+    supervise: bool = False, say: Say,
 ) -> Started:  # fmt: skip
     """Attach to the recipe's running kernel on this machine, or start one and wait until it answers.
 
@@ -68,7 +67,7 @@ def start_kernel(
                 return Started(found=found, attached=True)
         check_host(host, token)
         check_can_start(recipe)
-        run, settings = _prepare(recipe, home, host=host, port=port, token=token, adapters=adapters)
+        run, settings = _prepare(recipe, home, host=host, port=port, token=token, adapters=adapters, supervise=supervise)
         return Started(found=_spawn_and_wait(recipe, settings, run, say), attached=False)
 
 
@@ -127,7 +126,7 @@ async def wait_for_end(nonce: str, log: str | None) -> None:
 
 
 def _prepare(
-    recipe: Recipe, home: Path, *, host: str, port: int, token: str | None, adapters: Sequence[str]
+    recipe: Recipe, home: Path, *, host: str, port: int, token: str | None, adapters: Sequence[str], supervise: bool
 ) -> tuple[Path, KernelSettings]:
     nonce = secrets.token_hex(8)
     run = home / "runs" / nonce
@@ -135,7 +134,8 @@ def _prepare(
     settings = KernelSettings(
         model=recipe.model, args=recipe.argv(), recipe=recipe.name, host=host, port=port, token=token or secrets.token_hex(32),
         nonce=nonce, home=str(home), run=str(run), runtime=str(places.runtime_folder()), adapters=list(adapters),
-        extra={"hardware": dataclasses.asdict(recipe.hardware)} if recipe.hardware else {},
+        supervised=supervise,
+        extra={"limits": recipe.limits} | ({"hardware": dataclasses.asdict(recipe.hardware)} if recipe.hardware else {}),
     )  # fmt: skip
     write_private(run / SETTINGS, settings.model_dump_json())
     return run, settings
@@ -144,9 +144,10 @@ def _prepare(
 def _spawn_and_wait(recipe: Recipe, settings: KernelSettings, run: Path, say: Say) -> Found:
     log = run / LOG
     say(f"starting {recipe.title} (log: {log})")
+    module = "engine.supervising" if settings.supervised else "engine.kernel"
     with log.open("ab") as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "engine.kernel", str(run / SETTINGS)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            [sys.executable, "-m", module, str(run / SETTINGS)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True, env=os.environ | recipe.env, cwd=run,
         )  # fmt: skip
     _CHILDREN[settings.nonce] = child
@@ -198,15 +199,6 @@ def load_progress(log: Path) -> str:
         return ""
     done, files = found[-1] if found else (b"0", b"0")
     return f"weights: {int(done)} of {int(files)} files" if int(files) > 1 else ""
-
-
-def read_steps(path: Path) -> list[dict[str, Any]]:
-    """Steps a kernel has written so far; a line that is not whole yet is left for later."""
-    try:
-        lines = path.read_text("utf-8").splitlines(keepends=True)
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def exit_error(code: int) -> EngineStartError:

@@ -25,13 +25,15 @@ class Uploads:
         self._connection = connection
         self._sent: OrderedDict[str, Rendered] = OrderedDict()
 
-    async def send(self, rendered: Rendered) -> str:
-        """Make sure the engine holds a context; its id."""
+    async def send(self, rendered: Rendered, *, anew: bool = False) -> str:
+        """Make sure the engine holds a context; its id. With `anew`, its blobs too, whatever was sent before."""
         name = rendered.id
-        if name in self._sent:
+        if name in self._sent and not anew:
             self._sent.move_to_end(name)
             return name
         try:
+            if anew:
+                raise ContextUnknown("not asked")
             await self._connection.request("GET", f"/workbench/contexts/{name}")
         except ContextUnknown:
             await self._send_blobs(rendered)

@@ -26,6 +26,7 @@ ENGINE = {
     "enable_prompt_embeds": _NO_KERNEL,
     "pipeline_parallel_size": "pipeline parallelism was not tried without a GPU",
     "kv_transfer_config": "moving a cache between engines was not tried without a GPU",
+    "kv_offloading_size": "moving a cache out of its pages was not tried with Inkling's",
 }
 """Engine arguments that are refused when they differ from vLLM's default."""
 

@@ -1,13 +1,23 @@
-"""How many requests may run or wait at once: the next one is refused with the limit's name, instead of waiting for ever.
+"""How many requests may run or wait at once, of one client and of all: the next one is refused with the limit's name.
 
-vLLM takes waiting requests in the order they came, so nobody overtakes; what a client must not do is fill the queue without bound.
-The limits are in the engine's info. Lifetimes: one :class:`Admitted` a request.
+What a client must not do is fill the queue without bound, nor take all the places there are. In which order waiting requests run is
+:mod:`.turns`' business. The limits are in the engine's info. Lifetimes: one :class:`Admitted` a request.
 """
 
 from __future__ import annotations
 
+from fastapi import Request
+
 from ..errors import EngineBusy
 from .state import KernelState
+
+CLIENT_HEADER = "x-inkling-client"
+"""By which a client says that its requests are one's; who does not is told by the address it comes from."""
+
+
+def client_of(request: Request) -> str:
+    """Whose request it is."""
+    return request.headers.get(CLIENT_HEADER, "")[:80] or (request.client.host if request.client else "")
 
 
 class Admitted:
@@ -16,21 +26,29 @@ class Admitted:
     Raises
     ------
     EngineBusy
-        All places are taken.
+        All places are taken, or all that this client may have.
     """
 
-    def __init__(self, state: KernelState) -> None:
-        limit = state.info.limits.requests
-        if state.admitted >= limit:
+    def __init__(self, state: KernelState, client: str = "") -> None:
+        limits, all_of_them, own = state.info.limits, state.admitted.total(), state.admitted[client]
+        if all_of_them >= limits.requests:
             raise EngineBusy(
-                f"{state.admitted} requests are running or waiting, this engine takes {limit} (limits.requests): try again when "
-                "one has ended, 'inkling engine status' shows them", limit=limit,
+                f"{all_of_them} requests are running or waiting, this engine takes {limits.requests} (limits.requests): try again "
+                "when one has ended, 'inkling engine status' shows them", limit=limits.requests,
             )  # fmt: skip
-        state.admitted += 1
+        if own >= limits.requests_per_client:
+            raise EngineBusy(
+                f"{own} requests of this client are running or waiting, one client may have {limits.requests_per_client} "
+                "(limits.requests_per_client): wait for one to end", limit=limits.requests_per_client,
+            )  # fmt: skip
+        state.admitted[client] += 1
         self._state: KernelState | None = state
+        self._client = client
 
     def leave(self) -> None:
         """Give the place back; harmless when that was done."""
         if self._state is not None:
-            self._state.admitted -= 1
+            self._state.admitted[self._client] -= 1
+            if not self._state.admitted[self._client]:
+                del self._state.admitted[self._client]
             self._state = None

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterable
 from pathlib import Path
 
 from ..errors import BadRequest, BlobMissing
+from .quotas import Quota, used_now
 
 _NAME = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -39,13 +40,14 @@ class BlobStore:
     ----------
     folder : Path
         Made if missing, 0700.
-    limit_bytes : int
-        Largest blob accepted.
+    limit_bytes, total_bytes : int
+        Largest blob accepted, and what all of them may have.
     """
 
-    def __init__(self, folder: Path, *, limit_bytes: int = 1 << 30) -> None:
+    def __init__(self, folder: Path, *, limit_bytes: int = 1 << 30, total_bytes: int = 64 << 30) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.limit_bytes = folder, limit_bytes
+        self._quota = Quota(folder, total_bytes, limit="limits.blobs_bytes")
 
     def path(self, name: str) -> Path:
         """Where the blob called `name` lies, or would."""
@@ -62,8 +64,9 @@ class BlobStore:
         BlobMissing
             It was never uploaded, or was cleaned away.
         """
+        used_now(path := self.path(name))
         try:
-            return self.path(name).read_bytes()
+            return path.read_bytes()
         except FileNotFoundError:
             raise BlobMissing(f"the engine does not hold {name[:19]}…: upload it first", blob=name) from None
 
@@ -72,13 +75,14 @@ class BlobStore:
 
         Raises
         ------
-        BadRequest
-            Over the limit.
+        BadRequest, QuotaFull
+            Over the limit of one, or of all.
         BlobMissing
             The bytes do not have the hash `name`.
         """
         path = self.path(name)
         if path.is_file():
+            used_now(path)
             return False
         self._check_size(announced_bytes or 0)
         partial = self.folder / f".{path.name}.{secrets.token_hex(4)}"
@@ -92,6 +96,7 @@ class BlobStore:
                     file.write(chunk)
             if digest.hexdigest() != path.name:
                 raise BlobMissing(f"the {size:,} bytes sent as {name[:19]}… do not have that hash: nothing was kept", blob=name)
+            self._quota.make_room(size)
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)

@@ -23,7 +23,8 @@ from ..protocol.plans import SITES
 from ..protocol.presence import write_private
 from .adapters import Loaded
 from .contexts import StoredContext
-from .generation import prefill_progress, prepare, provenance, sampling_params
+from .following import prefill_progress
+from .generation import prepare, provenance, sampling_params
 from .intervening import intervened
 from .prefix_cap import ARGUMENT
 from .state import Activity

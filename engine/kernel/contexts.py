@@ -20,6 +20,7 @@ from ..protocol import FramingIds, ImageRule, Media, context_id
 from ..protocol.presence import write_private_bytes
 from ..protocol.wire import ContextHeader, frame_context, unpack_context
 from .blobs import checked_hash
+from .quotas import Quota, used_now
 
 _HELD = 8
 """Contexts kept in memory, the most recent ones: at 4 MB for a million tokens."""
@@ -67,11 +68,14 @@ class ContextStore:
     folder : Path
         Made if missing, 0700.
     bounds : Bounds
+    total_bytes : int
+        What all of them may have.
     """
 
-    def __init__(self, folder: Path, bounds: Bounds) -> None:
+    def __init__(self, folder: Path, bounds: Bounds, *, total_bytes: int = 16 << 30) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.bounds = folder, bounds
+        self._quota = Quota(folder, total_bytes, limit="limits.contexts_bytes")
         self._recent: OrderedDict[str, StoredContext] = OrderedDict()
 
     @property
@@ -84,7 +88,7 @@ class ContextStore:
 
         Raises
         ------
-        BadRequest, ContextUnknown, ContextTooLong, BlobMissing, RenderMismatch
+        BadRequest, ContextUnknown, ContextTooLong, BlobMissing, RenderMismatch, QuotaFull
             Nothing was kept; the message says what to do.
         """
         header, ids = unpack_context(frame)
@@ -93,7 +97,9 @@ class ContextStore:
         self._check(context)
         path = self._path(context.id)
         if not path.is_file():
-            write_private_bytes(path, frame_context(context.id, token_ids, context.media, context.image_rule))
+            whole = frame_context(context.id, token_ids, context.media, context.image_rule)
+            self._quota.make_room(len(whole))
+            write_private_bytes(path, whole)
         self._remember(context)
         return context
 
@@ -105,6 +111,7 @@ class ContextStore:
         ContextUnknown
             It was never sent, or was cleaned away.
         """
+        used_now(self._path(name))
         if name in self._recent:
             self._recent.move_to_end(name)
             return self._recent[name]

@@ -41,6 +41,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
             # vLLM takes prompts below max_model_len, and answers up to it.
             context_tokens=config.max_model_len - 1,
             images_per_request=limits.get("image"), audios_per_request=limits.get("audio"),
+            **settings.extra.get("limits", {}),
         ),
         upscale=images.rescale_image_frac, upscale_cap_px=images.rescale_image_max_upscaled_long_edge or 0,
         patch_px=images.patch_size,
@@ -49,6 +50,7 @@ async def describe(llm: Any, settings: KernelSettings, args: Any) -> EngineInfo:
         interventions=tuple(Seam(**seam) for seam in model["interventions"]),
         versions=versions(), engine_args=engine_args(llm.vllm_config, args) | {"drafts": drafts}, memory=await memory(llm),
         started_by=settings.started_by or getpass.getuser(),
+        supervised=settings.supervised,
         started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
 

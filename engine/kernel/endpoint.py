@@ -19,6 +19,7 @@ from .jobs import CaptureJobs
 from .media import media_counter
 from .state import KernelState
 from .token_bytes import TokenBytes
+from .turns import Turns
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -56,7 +57,8 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace, mod
     home = Path(settings.home)
     adapters = AdapterStore(llm, [Path(folder) for folder in settings.adapters], Path(settings.run) / "adapters", models=models)
     info = (await describe(llm, settings, args)).model_copy(update={"adapters": adapters.support()})
-    blobs = BlobStore(home / "blobs", limit_bytes=info.limits.blob_bytes)
+    limits = info.limits
+    blobs = BlobStore(home / "blobs", limit_bytes=limits.blob_bytes, total_bytes=limits.blobs_bytes)
     tokenizer = llm.renderer.get_tokenizer()
     framing = framing_of(tokenizer)
     bounds = Bounds(
@@ -64,7 +66,9 @@ async def make_state(llm: Any, settings: KernelSettings, *, args: Namespace, mod
         media_tokens=media_counter(blobs, info.image_rule),
     )  # fmt: skip
     return KernelState(
-        llm=llm, info=info, blobs=blobs, contexts=ContextStore(home / "contexts", bounds), framing=framing,
+        llm=llm, info=info, blobs=blobs, framing=framing,
+        contexts=ContextStore(home / "contexts", bounds, total_bytes=limits.contexts_bytes),
         table=TokenBytes(tokenizer), unsupported=unsupported_fields(llm.vllm_config),
         jobs=CaptureJobs(home / "captures" / settings.nonce), adapters=adapters, log=str(Path(settings.run) / "kernel.log"),
+        turns=Turns(llm.vllm_config.scheduler_config.max_num_seqs),
     )  # fmt: skip

@@ -1,8 +1,7 @@
 """One answer: a stored context to vLLM's engine and back as events.
 
-Before anything runs, vLLM's own renderer expands the media markers, and its ids are compared with the ones that were shown.
-While the prompt is computed the workers are asked how far they are, at most five times a second; afterwards tokens speak for
-themselves. A consumer that stops iterating aborts the request within a step. This module knows no HTTP.
+Before anything runs, vLLM's own renderer expands the media markers, and its ids are compared with the ones that were shown. What
+was forced of the answer (:mod:`.forced`) holds the sampling and is looked at once more when it is there. This module knows no HTTP.
 """
 
 from __future__ import annotations
@@ -10,25 +9,23 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 
-from ..errors import BadRequest, ContextTooLong, EngineDied, InklingError, RenderMismatch, RequestFailed
+from ..errors import ContextTooLong, RenderMismatch, RequestFailed
 from ..protocol import Done, Event, Intervention, PrefillProgress, Reply, Sampling, Timings, TokenLogprob, Usage
-from ..protocol.deaths import cause_of_death, read_tail
 from ..protocol.intervention_sets import describe, to_json
 from .contexts import StoredContext
+from .following import PROGRESS_PERIOD_S, with_progress
+from .forced import Forced, check_reply
 from .intervening import intervened
 from .media import vllm_prompt
 from .parsing import ReplyParser
-from .request_ids import is_of
 from .reuse import ask_core
 from .state import Activity, KernelState
-
-PROGRESS_PERIOD_S = 0.2
 
 RANDOM_WEIGHTS = "Random weights: this checkpoint was never trained, the answer is noise."
 
@@ -78,25 +75,26 @@ def check_ids(context: StoredContext, ids: list[int]) -> None:
     )  # fmt: skip
 
 
-def sampling_params(state: KernelState, options: Sampling) -> Any:
-    """vLLM's sampling parameters for `options`. Ids only: text is our parser's business."""
-    from vllm.sampling_params import RequestOutputKind, SamplingParams
+def sampling_params(state: KernelState, options: Sampling, tag: str | None = None) -> Any:
+    """vLLM's sampling parameters for `options`, held to the grammar `tag`. Ids only: text is our parser's business."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
     return SamplingParams(
         max_tokens=options.max_tokens, temperature=options.temperature, top_p=options.top_p, top_k=options.top_k,
         seed=options.seed, logprobs=options.logprobs, detokenize=False, output_kind=RequestOutputKind.DELTA,
         # Inkling ends a turn with this token; a checkpoint's generation config need not say so.
         stop_token_ids=[state.framing.content_model_end_sampling],
+        structured_outputs=StructuredOutputsParams(structural_tag=tag) if tag else None,
     )  # fmt: skip
 
 
 async def generate(
-    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str,
-    adapter: str | None = None, interventions: Sequence[Intervention] = (),
+    state: KernelState, context: StoredContext, engine_input: Any, options: Sampling, request_id: str, wanted: Forced,
+    adapter: str | None = None, interventions: Sequence[Intervention] = (), client: str = "",
 ) -> AsyncIterator[Event]:  # fmt: skip
     """Events of one answer, by the model alone or with the adapter of that name, ending in Done.
 
-    `interventions` have passed their check and salted `engine_input`.
+    `interventions` have passed their check and salted `engine_input`; `wanted` is what `options` force; `client` waits its turn.
 
     Raises
     ------
@@ -104,17 +102,26 @@ async def generate(
         It was unloaded meanwhile.
     EngineDied, RequestFailed
         The engine is gone, or gave up on the request.
+    OutputInvalid
+        The answer is not what was forced: cut short, mostly.
     """
     chosen = state.adapters.chosen(adapter)
     activity = Activity(request_id=request_id, kind="generate", total_tokens=len(context))
     earlier, shared = (None, 0) if interventions else state.reuse.most_similar(context, adapter)
-    parser, run = ReplyParser(state.framing, state.table), _Run(len(context))
+    parser, run = ReplyParser(state.framing, state.table, wanted.names), _Run(len(context))
     began = time.monotonic()
     state.active[request_id] = activity
     lora_request = chosen.request if chosen else None
+    turn, waited_s = state.turns.join(client), 0.0
     try:
+        while not await turn.came(PROGRESS_PERIOD_S):
+            yield PrefillProgress(done_tokens=0, total_tokens=len(context), waiting=True, position=turn.position)
+        waited_s = time.monotonic() - began
         async with intervened(state, request_id, interventions):
-            outputs = state.llm.generate(engine_input, sampling_params(state, options), request_id, lora_request=lora_request)
+            params = sampling_params(state, options, wanted.tag)
+            # The grammar is the whole turn's, thinking included: vLLM must not wait for the thinking to end.
+            held = {"reasoning_ended": True} if wanted.tag else {}
+            outputs = state.llm.generate(engine_input, params, request_id, lora_request=lora_request, **held)
             async with aclosing(with_progress(state, outputs, activity)) as items:
                 async for item in items:
                     if isinstance(item, PrefillProgress):
@@ -125,13 +132,15 @@ async def generate(
                     for event in parser.feed(item.outputs[0].token_ids):
                         yield event
     finally:
+        turn.leave()
         state.active.pop(request_id, None)
     for event in parser.close():
         yield event
     # An intervened run has cache entries of its own, which nobody else can reuse.
     if run.token_ids and not interventions:
         state.reuse.add(
-            context, run.token_ids, computed_tokens=len(context) - run.cached_tokens, first_token_s=run.first_token_s,
+            context, run.token_ids, computed_tokens=len(context) - run.cached_tokens,
+            first_token_s=run.first_token_s - waited_s,
             adapter=adapter,
         )  # fmt: skip
     if run.finish not in ("stop", "length", "abort"):
@@ -139,7 +148,7 @@ async def generate(
     drafted, accepted = await acceptance(state, request_id)
     notices = ([RANDOM_WEIGHTS] if state.info.random_weights else []) + parser.notices
     notices += [f"Intervention: {describe(item)}." for item in interventions]
-    yield Done(reply=Reply(
+    reply = Reply(
         text=parser.text, reasoning=parser.reasoning, tool_calls=tuple(parser.tool_calls),
         token_ids=np.asarray(run.token_ids, dtype=np.uint32),
         usage=Usage(
@@ -151,7 +160,9 @@ async def generate(
         notices=tuple(notices), adapter=adapter,
         provenance=provenance(state, options, interventions) | {"reuse": {"earlier": earlier, "shared_tokens": shared, "hit_tokens":
         state.reuse.hit_tokens}} | ({"adapter": chosen.info.model_dump(mode="json")} if chosen else {}),
-    ))  # fmt: skip
+    )  # fmt: skip
+    check_reply(wanted, reply)
+    yield Done(reply=reply)
 
 
 async def acceptance(state: KernelState, request_id: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -197,96 +208,6 @@ class _Run:
         self.token_ids += piece.token_ids
         self.cached_tokens = output.num_cached_tokens or self.cached_tokens
         self.finish = piece.finish_reason or self.finish
-
-
-async def with_progress(state: KernelState, outputs: AsyncIterator[Any], activity: Activity) -> AsyncGenerator[Any]:
-    """vLLM's outputs, with prompt progress between them until the first one."""
-    queue: asyncio.Queue[Any] = asyncio.Queue()
-    pump = asyncio.create_task(_pump(outputs, queue), name=f"pump {activity.request_id}")
-    _PUMPS.add(pump)
-    pump.add_done_callback(_PUMPS.discard)
-    first = True
-    try:
-        while True:
-            try:
-                item = await asyncio.wait_for(queue.get(), PROGRESS_PERIOD_S if first else None)
-            except TimeoutError:
-                if (progress := await prefill_progress(state, activity)) is not None:
-                    yield progress
-                continue
-            if item is None:
-                return
-            if isinstance(item, Exception):
-                raise _named(item, state, activity) from item
-            first = False
-            activity.note(activity.total_tokens)
-            yield item
-    finally:
-        pump.cancel()
-
-
-async def _pump(outputs: AsyncIterator[Any], queue: asyncio.Queue[Any]) -> None:
-    """Move outputs to a queue, then None or the error. Its own task, because a web server cancels a stream over and over until it
-    ends, and vLLM's generator must be left alone to abort the request when it is cancelled."""
-    try:
-        async for output in outputs:
-            queue.put_nowait(output)
-        queue.put_nowait(None)
-    except Exception as problem:
-        queue.put_nowait(problem)
-
-
-_PUMPS: set[asyncio.Task[None]] = set()
-"""Running pumps; the event loop itself holds tasks weakly."""
-
-
-async def pumped(request_id: str) -> None:
-    """Wait until none of a request's output is being moved any more: vLLM has then been told to abort it, if it was cut short."""
-    if pumps := [pump for pump in _PUMPS if pump.get_name() == f"pump {request_id}"]:
-        await asyncio.wait(pumps)
-
-
-async def prefill_progress(state: KernelState, activity: Activity) -> PrefillProgress | None:
-    """How much of a prompt is computed; None once the engine is gone. Answered between two steps of the engine."""
-    if state.llm.errored:
-        return None
-    (found, *_) = await state.llm.collective_rpc("workbench_progress")
-    mine = [done for name, (done, _) in found.items() if is_of(name, activity.request_id)]
-    if mine:
-        activity.note(mine[0])
-    return PrefillProgress(
-        done_tokens=activity.done_tokens, total_tokens=activity.total_tokens, waiting=activity.waiting,
-        position=queue_position(state, activity), left_s=activity.left_s(state.reuse.prefill_tokens_per_s),
-    )  # fmt: skip
-
-
-def queue_position(state: KernelState, activity: Activity) -> int | None:
-    """Requests of ours that wait and came before; None for one that runs. vLLM takes them in this order."""
-    if not activity.waiting:
-        return None
-    return sum(other.waiting and other.began < activity.began for other in state.active.values())
-
-
-def _named(problem: Exception, state: KernelState, activity: Activity) -> InklingError:
-    """The error our clients know for one of vLLM's."""
-    from vllm.exceptions import VLLMClientError
-    from vllm.v1.engine.exceptions import EngineDeadError
-
-    match problem:
-        case EngineDeadError():
-            return died(state, activity)
-        case VLLMClientError():
-            return BadRequest(f"vLLM refused the request: {problem}")
-        case InklingError():
-            return problem
-    return RequestFailed(f"vLLM failed on the request: {problem.__cause__ or problem}")
-
-
-def died(state: KernelState, activity: Activity) -> EngineDied:
-    """The engine's death as its clients hear of it: cause and remedy, as far as the log knows."""
-    request = f"{activity.kind} of {activity.total_tokens:,} tokens"
-    death = cause_of_death(read_tail(state.log), last_request=request)
-    return EngineDied(f"the engine died while answering: {death}. The context is kept", cause=death.kind, remedy=death.remedy)
 
 
 def provenance(state: KernelState, options: Sampling | None = None, interventions: Sequence[Intervention] = ()) -> dict[str, Any]:

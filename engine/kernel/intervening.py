@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..protocol import Intervention
 from ..protocol.intervention_sets import to_json
+from .following import pumped
 
 if TYPE_CHECKING:
     from .state import KernelState
@@ -42,8 +43,6 @@ async def intervened(state: KernelState, request_id: str, items: Sequence[Interv
 async def _end(state: KernelState, request_id: str) -> None:
     if state.llm.errored:
         return
-    from .generation import pumped
-
     await pumped(request_id)
     await state.llm.abort(request_id)
     # Answered after the abort and after any step that was under way: the engine takes messages in order.

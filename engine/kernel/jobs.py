@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadRequest, EngineBusy, EngineDied, InklingError, RequestFailed
+from ..errors import BadRequest, EngineBusy, EngineDied, InklingError, QuotaFull, RequestFailed
 from ..protocol import ArrayEntry, CaptureCost, CaptureJob, CapturePlan, Intervention, Span
 from .adapters import Loaded
 from .capture_costs import check_cost, cost_of
@@ -103,6 +103,7 @@ class CaptureJobs:
                 "try again when one has ended", limit=state.info.limits.captures,
             )  # fmt: skip
         cost = self.cost(state, context, plan, spans=len(spans))
+        self._make_place(cost.disk_bytes, state.info.limits.captures_bytes)
         free = shutil.disk_usage(self.folder).free
         check_cost(cost, plan, state.info, len(context), spans=len(spans), free_bytes=free, recompute=recompute)
         name = uuid.uuid4().hex
@@ -176,12 +177,33 @@ class CaptureJobs:
         shutil.rmtree(job.run.folder, ignore_errors=True)
         job.run.manifest = None
 
+    def _make_place(self, size_bytes: int, most_bytes: int) -> None:
+        """Let the oldest ended captures go until one of that size fits into what captures may have."""
+        while (used := _bytes_below(self.folder.parent)) + size_bytes > most_bytes:
+            ended = next((job for job in self._jobs.values() if job.state not in ("queued", "running")), None)
+            if ended is None:
+                raise QuotaFull(
+                    f"a capture of {size_bytes:,} bytes does not fit: {used:,} of {most_bytes:,} (limits.captures_bytes) are in "
+                    "use: remove captures ('inkling engine clean'), or capture less",
+                    limit="limits.captures_bytes", limit_bytes=most_bytes, used_bytes=used,
+                )  # fmt: skip
+            self._clear(ended)
+            del self._jobs[ended.id]
+
     def _make_room(self) -> None:
         ended = [job for job in self._jobs.values() if job.state not in ("queued", "running")]
         for job in ended[:-KEEP]:
             self._clear(job)
             with contextlib.suppress(KeyError):
                 del self._jobs[job.id]
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 def _named(state: KernelState, job: _Job, problem: Exception) -> InklingError:

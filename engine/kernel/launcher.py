@@ -21,11 +21,12 @@ from typing import Any
 
 from ..errors import BadRequest, EngineStartError, InklingError
 from ..inkling.headers import check_headers
+from ..protocol import exits
 from ..protocol.presence import KernelSettings, Presence, boot_id
-from . import checks, generation, limits
+from . import checks, generation, limits, openai_tools
 from .auth import TokenGuard
 from .guard import FeatureGuard
-from .plugin import PARENT_ENV
+from .plugin import PARENT_ENV, die_with_parent
 from .state import KernelState
 from .steps import Steps
 
@@ -33,12 +34,13 @@ ALWAYS = (
     "--worker-extension-cls", "engine.kernel.worker.WorkbenchWorker",
     "--enable-prompt-tokens-details",
     "--enable-scale-out",
-    "--enable-auto-tool-choice", "--tool-call-parser", "inkling", "--reasoning-parser", "inkling",
+    "--enable-auto-tool-choice", "--tool-call-parser", openai_tools.NAME, "--reasoning-parser", "inkling",
+    *openai_tools.OPTIONS,
     # vLLM's parser does not say where Inkling's thinking begins and ends; without it a thinking budget is refused.
     "--reasoning-config", '{"reasoning_start_str": "<|content_thinking|>", "reasoning_end_str": "<|end_message|>"}',
 )  # fmt: skip
-"""vLLM options of every kernel: our seams, honest usage counts, the render endpoint, Inkling's own parsers on /v1, and where a
-thinking budget counts."""
+"""vLLM options of every kernel: our seams, honest usage counts, the render endpoint, Inkling's own parsers on /v1 (held to forced
+tools and formats), and where a thinking budget counts."""
 
 WATCH_PERIOD_S = 0.5
 GRACE_S = 5
@@ -56,8 +58,8 @@ def environment(settings: KernelSettings) -> dict[str, str]:
     } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model.startswith("demo") else {})
 
 
-def serve(settings: KernelSettings) -> None:
-    """Run the kernel until it is told to stop.
+def serve(settings: KernelSettings) -> int:
+    """Run the kernel until it is told to stop, or its engine dies; the exit status.
 
     Raises
     ------
@@ -68,6 +70,8 @@ def serve(settings: KernelSettings) -> None:
     os.environ.update(environment(settings))
     # Until the server runs, a request to stop has to unwind through vLLM's own clean-up.
     signal.signal(signal.SIGTERM, _interrupt)
+    if settings.supervised:
+        die_with_parent(signal.SIGTERM)
     try:
         with _bound_socket(settings) as sock:
             steps.note("importing vLLM")
@@ -79,13 +83,15 @@ def serve(settings: KernelSettings) -> None:
             check_recipe(settings, args)
             import uvloop
 
-            uvloop.run(_serve(settings, args, sock, steps))
-            steps.note("stopped")
+            status = uvloop.run(_serve(settings, args, sock, steps))
+            steps.note("stopped", status=status)
+            return status
     except InklingError as problem:
         steps.note("failed", error=problem.to_json())
         raise
     except KeyboardInterrupt:
         steps.note("failed", error=EngineStartError("stopped while starting").to_json())
+        return exits.FAILED
     except BaseException as problem:
         steps.note("failed", error=EngineStartError(sentence(problem)).to_json())
         raise
@@ -144,6 +150,7 @@ def parse_args(settings: KernelSettings, model: str) -> Any:
     """
     from vllm.entrypoints.launchers.cli_args import validate_parsed_serve_args
 
+    openai_tools.register()
     words = ["--model", model, "--host", settings.host, "--port", str(settings.port), *ALWAYS, *settings.args]
     parser = _parser()
 
@@ -197,7 +204,7 @@ def _parser() -> Any:
     return make_arg_parser(FlexibleArgumentParser())
 
 
-async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps: Steps) -> None:
+async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps: Steps) -> int:
     from vllm.entrypoints.launchers.api_server.app_state import init_app_state
     from vllm.entrypoints.launchers.api_server.entry import build_async_engine_client
     from vllm.entrypoints.launchers.app import build_app
@@ -220,12 +227,12 @@ async def _serve(settings: KernelSettings, args: Any, sock: socket.socket, steps
         await generation.warm_up(state)
         guarded = TokenGuard(FeatureGuard(app, state.unsupported), settings.token)
         try:
-            await _run(guarded, app, state, settings, sock, steps)
+            return await _run(guarded, app, state, settings, sock, steps)
         finally:
             state.adapters.close()
 
 
-async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSettings, sock: socket.socket, steps: Steps) -> None:
+async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSettings, sock: socket.socket, steps: Steps) -> int:
     import uvicorn
     from vllm.entrypoints.launchers.launcher import NoSignalServer
 
@@ -246,6 +253,9 @@ async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSetti
     finally:
         path.unlink(missing_ok=True)
         ending.cancel()
+    if state.restarting:
+        return exits.RESTART
+    return exits.DIED if state.llm.errored else exits.OK
 
 
 async def _end(server: Any, state: KernelState) -> None:

@@ -23,7 +23,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vllm.entrypoints.launchers.app": ("build_app",),
     "vllm.entrypoints.launchers.api_server.app_state": ("init_app_state",),
     "vllm.entrypoints.launchers.launcher": ("NoSignalServer",),
-    "vllm.sampling_params": ("SamplingParams", "RequestOutputKind"),
+    "vllm.sampling_params": ("SamplingParams", "RequestOutputKind", "StructuredOutputsParams"),
+    "vllm.tool_parsers": ("ToolParserManager",),
+    "vllm.tool_parsers.inkling_tool_parser": ("InklingEngineToolParser",),
+    "vllm.v1.structured_output.backend_xgrammar": ("has_xgrammar_unsupported_json_features",),
+    "vllm.v1.structured_output.utils": ("compile_regex_with_timeout",),
     "vllm.exceptions": ("VLLMClientError", "VLLMValidationError"),
     "vllm.v1.worker.gpu.sample.logit_bias": (
         "MAX_NUM_ALLOWED_TOKEN_IDS",

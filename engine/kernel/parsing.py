@@ -19,7 +19,7 @@ from .token_bytes import TextStream, TokenBytes
 Parsed = Text | Reasoning | ToolCall
 Kind = Literal["header", "text", "thinking", "call", "call-text"]
 
-_NAME = re.compile(r"[\w.:/-]{0,64}")
+AUTHOR_NAME = re.compile(r"[\w.:/-]{0,64}")
 """What an author's name can be; anything else before a content kind is shown at once instead of being held back."""
 
 NOT_FRAMED = "Part of this answer does not follow Inkling's message format; it is shown as text."
@@ -33,6 +33,8 @@ class ReplyParser:
     ----------
     framing : FramingIds
     table : TokenBytes
+    declared : frozenset of str, optional
+        Names of the tools the prompt declares: a call of another one is none. By default any name is taken.
 
     Attributes
     ----------
@@ -40,8 +42,8 @@ class ReplyParser:
         What a reader of the answer must know; complete after :meth:`close`.
     """
 
-    def __init__(self, framing: FramingIds, table: TokenBytes) -> None:
-        self._table, self._framing = table, framing
+    def __init__(self, framing: FramingIds, table: TokenBytes, declared: frozenset[str] | None = None) -> None:
+        self._table, self._framing, self._declared = table, framing, declared
         self._kinds: dict[int, Kind] = {
             framing.content_text: "text",
             framing.content_thinking: "thinking",
@@ -124,14 +126,22 @@ class ReplyParser:
                 events = self._say(*self._stream.close())
             case _:
                 raw = self._payload.decode("utf-8", "replace")
-                events = [read_call(self._name, raw, complete=complete, free_text=self._kind == "call-text")]
+                call = read_call(self._name, raw, complete=complete, free_text=self._kind == "call-text")
+                events = [self._of_declared(call)]
         self._kind, self._name, self._held, self._payload = "header", "", [], bytearray()
         return events
+
+    def _of_declared(self, call: ToolCall) -> ToolCall:
+        """`call`, without its arguments where no such tool was declared."""
+        if call.arguments is None or self._declared is None or call.name in self._declared:
+            return call
+        known = ", ".join(sorted(self._declared)) or "none"
+        return ToolCall(name=call.name, arguments=None, raw=call.raw, problem=f"no such tool is declared (declared: {known})")
 
     def _may_be_name(self) -> bool:
         name = b"".join(self._table[token_id] for token_id in self._held)
         # A character may still be open at the end.
-        return not self._table.is_special(self._held[-1]) and _NAME.fullmatch(name.decode("utf-8", "ignore")) is not None
+        return not self._table.is_special(self._held[-1]) and AUTHOR_NAME.fullmatch(name.decode("utf-8", "ignore")) is not None
 
     def _unframed(self) -> list[Parsed]:
         """What was held as a name turns out to be text."""

@@ -32,8 +32,8 @@ def register() -> None:
     core_calls.install()
 
 
-def die_with_parent() -> None:
-    """Have the kernel of the operating system kill this process when its parent dies.
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have the kernel of the operating system send this process `number` when its parent dies.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def die_with_parent() -> None:
     # The killed parent cannot clean up for its children and they hold nothing that needs it, so: at once, not politely. vLLM's
     # resource tracker, which sees its pipe close, frees the shared memory.
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+    if libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() == 1:  # the parent died before the line above
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)

@@ -15,7 +15,8 @@ from ..protocol import Intervention, PrefillProgress, Sampling
 from ..protocol.intervention_sets import salt
 from .adapters import Loaded
 from .contexts import StoredContext
-from .generation import prepare, sampling_params, with_progress
+from .following import with_progress
+from .generation import prepare, sampling_params
 from .intervening import intervened
 from .prefix_cap import ARGUMENT
 from .state import Activity, KernelState

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from .capture_costs import Speed
 from .contexts import ContextStore
 from .reuse import ReuseHistory
 from .token_bytes import TokenBytes
+from .turns import Turns
 
 if TYPE_CHECKING:
     from .adapters import AdapterStore
@@ -63,10 +65,14 @@ class KernelState:
     llm : vllm.v1.engine.async_llm.AsyncLLM
     stopping : asyncio.Event
         Set once when the kernel is to end; open streams watch it.
+    restarting : bool
+        It ends to be started again.
     log : str or None
         Its log's path.
-    admitted : int
-        Requests that run or wait (see :mod:`engine.kernel.admission`).
+    turns : Turns
+        Places at vLLM, given to clients in turn.
+    admitted : Counter of str
+        Requests that run or wait, by client (see :mod:`engine.kernel.admission`).
     """
 
     llm: Any
@@ -78,9 +84,11 @@ class KernelState:
     unsupported: dict[str, str]
     jobs: CaptureJobs
     adapters: AdapterStore
+    turns: Turns
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     active: dict[str, Activity] = field(default_factory=dict)
     speed: Speed = field(default_factory=Speed)
+    restarting: bool = False
     log: str | None = None
-    admitted: int = 0
+    admitted: Counter[str] = field(default_factory=Counter)
     reuse: ReuseHistory = field(default_factory=ReuseHistory)

@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-FILE = "steps.jsonl"
+from ..protocol.steps import STEPS
 
 
 class Steps:
     """Writer of one start's steps."""
 
     def __init__(self, run: Path) -> None:
-        self._path, self._began = run / FILE, time.monotonic()
+        self._path, self._began = run / STEPS, time.monotonic()
 
     def note(self, step: str, **values: Any) -> None:
         """Append a step: a short phrase, and values for programs."""

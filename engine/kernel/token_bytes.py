@@ -51,6 +51,10 @@ class TokenBytes:
         """Whether a token is a control token: anything that no text is encoded to."""
         return token_id not in self._bytes
 
+    def special_ids(self) -> tuple[int, ...]:
+        """Every control token's id, in order."""
+        return tuple(sorted(self._special))
+
     def spelling(self, token_id: int) -> str:
         """How a control token is written."""
         return self._special.get(token_id, f"<|{token_id}|>")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..inkling import ModelShape
 from ..inkling.cache import CacheKind, CacheLayout, cache_layout
 from ..inkling.tensors import tensors
+from .adapters import adapter_bytes
 from .settings import Settings
 
 GRAPHS_BYTES = 3_000_000_000
@@ -35,8 +36,8 @@ class Memory:
     Attributes
     ----------
     weights : dict of str to int
-        By kind; ``drafts`` are the multi-token-prediction blocks that are built, ``other`` what a published size holds beyond the
-        known tensors.
+        By kind; ``drafts`` are the multi-token-prediction blocks that are built, ``adapters`` the room set aside for them,
+        ``other`` what a published size holds beyond the known tensors.
     cache : dict of str to int
         Of the asked requests: ``global KV``, ``sliding KV``, ``conv state``, ``drafts``, and ``retention``, which is what resume
         points of the prefix cache take; the engine gives those up when it needs room.
@@ -109,6 +110,8 @@ def weights_bytes(shape: ModelShape, settings: Settings, *, published_bytes: int
             continue
         size = tensor.engine_bytes(settings.value_bytes)
         found[tensor.kind] += size // settings.ranks if tensor.share == "split" else size
+    if room := adapter_bytes(shape, settings.adapters, ranks=settings.ranks, value_bytes=settings.value_bytes):
+        found["adapters"] = room
     known = sum(tensor.disk_bytes for tensor in tensors(shape))
     if published_bytes and published_bytes > known:
         found["other"] = (published_bytes - known) // settings.ranks

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadRequest
 from ..inkling import ModelShape, published, published_names
-from ..recipes import Recipe
+from ..recipes import DRAFTING, Recipe
+from .adapters import Adapters
 
 VALUE_BYTES = {"auto": 2, "bfloat16": 2, "half": 2, "float16": 2, "float32": 4, "float": 4, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 
@@ -27,6 +29,8 @@ class Settings:
         Cache size, where the recipe sets it outright.
     utilization : float
         Share of a GPU's memory that vLLM may take, 0 to 1.
+    adapters : Adapters
+        Room that is set aside for them.
     retention_tokens : int
         Distance of the prefix cache's resume points; 0 keeps only the last one.
     """
@@ -43,6 +47,7 @@ class Settings:
     utilization: float
     pool_bytes: int | None
     retention_tokens: int
+    adapters: Adapters = field(default_factory=Adapters)
 
 
 def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
@@ -54,8 +59,7 @@ def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
         An option has a value the planner cannot read.
     """
     args = recipe.args
-    speculative = args.get("speculative-config") or {}
-    drafts = _whole(speculative, "num_speculative_tokens", 0, least=0) if isinstance(speculative, dict) else 0
+    drafts = _whole(_speculative(args), "num_speculative_tokens", 0, least=0)
     batched = _whole(args, "max-num-batched-tokens", 8192)
     value_bytes = _bytes(args, "dtype", "auto")
     kept = _bytes(args, "kv-cache-dtype", "auto") if str(args.get("kv-cache-dtype", "auto")) != "auto" else value_bytes
@@ -67,7 +71,7 @@ def settings_of(recipe: Recipe, shape: ModelShape) -> Settings:
         sequences=_whole(args, "max-num-seqs", 256),
         drafts=min(drafts, shape.draft_layers), value_bytes=value_bytes, cache_bytes=kept,
         utilization=_share(args, "gpu-memory-utilization", 0.92), pool_bytes=_pool(recipe),
-        retention_tokens=_whole(args, "prefix-cache-retention-interval", 0, least=0),
+        retention_tokens=_whole(args, "prefix-cache-retention-interval", 0, least=0), adapters=_adapters(args),
     )  # fmt: skip
 
 
@@ -90,6 +94,29 @@ def shape_of(recipe: Recipe) -> ModelShape:
     raise BadRequest(
         f"recipe {recipe.name!r}: {recipe.model!r} is no folder here and not one of {', '.join(published_names())}: the planner "
         "needs the checkpoint's config.json", recipe=recipe.name, model=recipe.model,
+    )  # fmt: skip
+
+
+def _speculative(args: dict[str, Any]) -> dict[str, Any]:
+    """How a recipe drafts: one table, and on top of it vLLM's dotted spelling, ``speculative-config.num_speculative_tokens``."""
+    whole = args.get(DRAFTING) or {}
+    if isinstance(whole, str):
+        try:
+            whole = json.loads(whole)
+        except ValueError:
+            whole = None
+    if not isinstance(whole, dict):
+        raise BadRequest(f"the recipe's {DRAFTING} is {args[DRAFTING]!r}: the planner wants a table", option=DRAFTING)
+    dotted = {name.partition(".")[2].replace("-", "_"): value for name, value in args.items() if name.startswith(f"{DRAFTING}.")}
+    return whole | dotted
+
+
+def _adapters(args: dict[str, Any]) -> Adapters:
+    if args.get("enable-lora") is not True:
+        return Adapters()
+    return Adapters(
+        slots=_whole(args, "max-loras", 1), rank=_whole(args, "max-lora-rank", 16),
+        shared=args.get("enable-moe-shared-loras") is True,
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ class Limits(BaseModel):
     """Limits an engine enforces, in tokens unless the name says otherwise.
 
     ``context_tokens`` bounds prompt plus reserved answer; ``requests`` and ``captures`` are how many may run or wait at once, for
-    all clients together: one more is refused, and says so.
+    all clients together, and ``requests_per_client`` for one: one more is refused, and says so. ``blobs_bytes``, ``contexts_bytes``
+    and ``captures_bytes`` are what may lie on disk: what nobody used for longest gives way, and only then something is refused.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,7 +29,12 @@ class Limits(BaseModel):
     audios_per_request: int | None = None
     blob_bytes: int = 1 << 30
     requests: int = 64
+    requests_per_client: int = 48
     captures: int = 16
+    body_bytes: int = 256 << 20
+    blobs_bytes: int = 64 << 30
+    contexts_bytes: int = 16 << 30
+    captures_bytes: int = 128 << 30
 
 
 class Seam(BaseModel):
@@ -110,6 +116,8 @@ class EngineInfo(BaseModel):
     memory : dict
         As vLLM counts it: ``weights_bytes`` and ``cache_bytes`` of each rank, ``cache_blocks``, ``cache_tokens`` (of one request at
         the longest context) and ``cache_requests`` (at that context, a fraction).
+    supervised : bool
+        It is started again when it dies, at the same address and with the same token; and when asked to.
     mode : {"cpu", "gpu-eager", "gpu-graphs", ""}
         How it computes; decides which seams fire.
     """
@@ -137,6 +145,7 @@ class EngineInfo(BaseModel):
     memory: dict[str, Any] = {}
     started_by: str | None = None
     started_at: str | None = None
+    supervised: bool = False
 
     @property
     def image_rule(self) -> ImageRule:

@@ -68,6 +68,8 @@ class KernelSettings(BaseModel):
         Where the presence file goes.
     adapters : list of str
         Folders from which adapters may be loaded.
+    supervised : bool
+        Its parent starts it again when it dies.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,6 +86,7 @@ class KernelSettings(BaseModel):
     runtime: str
     started_by: str | None = None
     adapters: list[str] = []
+    supervised: bool = False
     extra: dict[str, Any] = {}
 
 

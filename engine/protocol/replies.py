@@ -29,6 +29,13 @@ class Sampling:
         As in vLLM; `top_k` 0 keeps all, `seed` None is random.
     logprobs : int or None
         Alternatives per generated token to report, 0 to 20; None reports none.
+    tool_choice : str
+        ``auto`` leaves it to the model, ``none`` forbids calls, ``required`` wants at least one, a tool's name wants exactly one
+        call of that tool.
+    parallel_tool_calls : bool
+        Whether a turn may hold several calls.
+    output : dict or None
+        What the answer's text must be (:func:`engine.protocol.outputs.checked_output`).
     """
 
     max_tokens: int = 256
@@ -37,6 +44,9 @@ class Sampling:
     top_k: int = 0
     seed: int | None = None
     logprobs: int | None = None
+    tool_choice: str = "auto"
+    parallel_tool_calls: bool = True
+    output: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

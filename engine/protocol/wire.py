@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..errors import BadRequest
 from .images import ImageRule
+from .outputs import checked_output, checked_tool_choice
 from .plans import CapturePlan
 from .rendered import Media, Rendered
 from .replies import (
@@ -130,6 +131,9 @@ class SamplingBody(BaseModel):
     top_k: int = Field(default=0, ge=0)
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
     logprobs: int | None = Field(default=None, ge=0, le=20)
+    tool_choice: Annotated[str, BeforeValidator(checked_tool_choice)] = "auto"
+    parallel_tool_calls: bool = True
+    output: Annotated[dict[str, Any], BeforeValidator(checked_output)] | None = None
 
     def options(self) -> Sampling:
         return Sampling(**self.model_dump())

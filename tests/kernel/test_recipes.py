@@ -41,6 +41,8 @@ def test_an_option_that_vllm_does_not_take_is_named(changes) -> None:
         ({"speculative-config.method": "eagle"}, "mtp"),
         ({"decode-context-parallel-size": 2}, "context parallelism"),
         ({"enable-prompt-embeds": True}, "kernels"),
+        ({"kv-transfer-config": {"kv_connector": "ExampleConnector", "kv_role": "kv_producer"}}, "moving a cache"),
+        ({"kv-offloading-size": 1.0}, "moving a cache"),
     ],
 )
 def test_an_option_without_kernels_here_is_refused_by_name(changes, says: str) -> None:

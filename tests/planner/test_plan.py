@@ -170,3 +170,46 @@ def test_the_demos_plan_is_what_the_engine_counts(eng) -> None:
     assert counted["cache_requests"] == pytest.approx(memory.pool_blocks / held)
     # vLLM pads the router to a multiple of eight rows; nothing else differs.
     assert sum(counted["weights_bytes"]) == pytest.approx(memory.weights_bytes, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"speculative-config": {"method": "mtp", "num_speculative_tokens": 3}},
+        {"speculative-config": '{"method": "mtp", "num_speculative_tokens": 3}'},
+        {"speculative-config.method": "mtp", "speculative-config.num_speculative_tokens": 3},
+        {"speculative-config": {"method": "mtp", "num_speculative_tokens": 1}, "speculative-config.num-speculative-tokens": 3},
+    ],
+)
+def test_drafts_are_read_in_every_spelling(args) -> None:
+    recipe = recipes.load("inkling-4xgb300").with_drafts(0)
+    assert plan(replace(recipe, args=recipe.args | args)).settings.drafts == 3
+
+
+def test_a_draft_setting_that_is_no_table_is_refused() -> None:
+    recipe = recipes.load("inkling-4xgb300").with_drafts(0)
+    with pytest.raises(BadRequest, match="speculative-config"):
+        plan(replace(recipe, args=recipe.args | {"speculative-config": "mtp"}))
+
+
+def test_adapters_take_the_room_that_is_set_aside_for_them() -> None:
+    """By hand: one routed layer of the demo's sizes has a pair for each side of each expert."""
+    from engine.planner.adapters import Adapters, adapter_bytes
+
+    shape = ModelShape.from_config(Shape().config(), name="demo")
+    one = adapter_bytes(shape, Adapters(slots=1, rank=1), ranks=1, value_bytes=1)
+    four = adapter_bytes(shape, Adapters(slots=2, rank=8), ranks=1, value_bytes=4)
+    assert four == 64 * one
+    routed = shape.layers - len(shape.dense_layers)
+    shared = adapter_bytes(shape, Adapters(slots=1, rank=1, shared=True), ranks=1, value_bytes=1)
+    assert one - shared == routed * 3 * shape.hidden * (shape.experts - 1), "three outer sides of every expert but one"
+    assert adapter_bytes(shape, Adapters(), ranks=1, value_bytes=4) == 0
+
+
+def test_adapters_of_the_full_model_do_not_fit_unshared_and_the_plan_says_so() -> None:
+    recipe = recipes.load("inkling-4xgb300")
+    lora = {"enable-lora": True, "max-loras": 4, "max-lora-rank": 16}
+    whole = plan(replace(recipe, args=recipe.args | lora))
+    assert whole.memory.weights["adapters"] > 40e9
+    assert not whole.fits
+    assert plan(replace(recipe, args=recipe.args | lora | {"enable-moe-shared-loras": True})).memory.weights["adapters"] < 10e9

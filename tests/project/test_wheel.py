@@ -63,6 +63,7 @@ def test_every_tracked_file_of_the_packages_is_inside(wheel: Path):
     for ending in (".js", ".css", ".toml", ".pdf", ".png", ".wav"):
         assert any(name.endswith(ending) for name in inside), ending
     assert any(name.endswith("LICENSE") for name in inside)
+    assert any(name.endswith("etc/jupyter/jupyter_server_config.d/inkling-workbench.json") for name in inside)
     assert {Path(name).name for name in inside if name.endswith(".ipynb")} == {
         path.name for path in (ROOT / "notebooks").glob("*.ipynb")
     }

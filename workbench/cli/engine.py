@@ -34,9 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--adapters", action="append", type=Path, metavar="FOLDER", help="load adapters from below this folder while it runs"
     )
+    start.add_argument("--supervise", action="store_true", help="start it again when it dies, where it was")
+    restart = _action(actions, "restart", "end a supervised engine and start it again where it was")
     stop = _action(actions, "stop", "end an engine, for everyone who uses it")
     stop.add_argument("--all", action="store_true", help="every engine of this user on this machine")
-    for action in (stop, _action(actions, "status", "what an engine is doing")):
+    for action in (stop, restart, _action(actions, "status", "what an engine is doing")):
         _which(action)
     logs = _action(actions, "logs", "an engine's log, also of one that did not start")
     _which(logs)
@@ -58,7 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run one action; 0 when it did what was asked."""
     actions = {
-        "start": _start, "stop": _stop, "status": _status, "logs": _logs, "list": _list, "check": _check, "verify": _verify,
+        "start": _start, "stop": _stop, "restart": _restart,
+        "status": _status, "logs": _logs, "list": _list, "check": _check, "verify": _verify,
         "clean": _clean, "adapters": adapters.run,
     }  # fmt: skip
     return actions[args.action](args, console)
@@ -83,7 +86,7 @@ def _start(args: argparse.Namespace, console: Console) -> int:
     changes = dict(option(text) for text in args.set)
     eng = engine.start(
         args.recipe, host=args.host, port=args.port, token=token, args=changes, adapters=args.adapters, drafts=args.drafts,
-        say=console.note,
+        supervise=args.supervise, say=console.note,
     )  # fmt: skip
     console.show(f"{eng.info.model} at {eng.url}; stop it with: inkling engine stop --url {eng.url}")
     console.result({"url": eng.url, "model": eng.info.model, "recipe": eng.info.recipe, "nonce": eng.info.nonce, "log": eng.log})
@@ -100,6 +103,17 @@ def _stop(args: argparse.Namespace, console: Console) -> int:
     if not found:
         console.show("no engine is running")
     console.result({"stopped": [item.url for item in found]})
+    return 0
+
+
+def _restart(args: argparse.Namespace, console: Console) -> int:
+    import engine
+
+    item = _found(args)
+    eng = engine.attach(item.url, item.token)
+    eng.restart()
+    console.show(f"{eng.info.model} at {eng.url} is back")
+    console.result({"url": eng.url, "nonce": eng.info.nonce})
     return 0
 
 
@@ -202,7 +216,7 @@ def _found(args: argparse.Namespace) -> Found:
 def _log_path(args: argparse.Namespace) -> Path:
     """The named or only running engine's log; when none runs, the newest start's, which is the one that failed."""
     from engine.protocol import places
-    from engine.starting import LOG
+    from engine.protocol.steps import LOG
 
     try:
         item = _found(args)

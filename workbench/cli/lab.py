@@ -45,6 +45,9 @@ QUIET = (
 PAGE_CONFIG = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
 """``news_url=None`` alone still shows a question about news on the first visit."""
 
+EXTENSIONS = {"ServerApp": {"jpserver_extensions": {"widgets.engine_proxy": True}}}
+"""Pages reach engines through the server. A wheel switches it on for every Jupyter of its environment; from a clone this does."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
@@ -103,6 +106,9 @@ def jupyterlab(folder: Path, port: int, token: str) -> Iterator[tuple[subprocess
         page_config = Path(settings, "labconfig", "page_config.json")
         page_config.parent.mkdir()
         page_config.write_text(json.dumps(PAGE_CONFIG), "utf-8")
+        extensions = Path(settings, "jupyter_server_config.d", "inkling-workbench.json")
+        extensions.parent.mkdir()
+        extensions.write_text(json.dumps(EXTENSIONS), "utf-8")
         paths = [settings, *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
         command = [sys.executable, "-m", "jupyterlab", *QUIET, f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}"]
         if os.geteuid() == 0:

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from ...errors import BadRequest
 from ...protocol.intervention_sets import check, from_json
 from ...protocol.wire import ScoreBody, event_to_json
 from .. import generation
-from ..admission import Admitted
+from ..admission import Admitted, client_of
 from ..dependencies import State
 from ..scores import score
 from .route import router
@@ -22,7 +23,7 @@ routes = router()
 
 
 @routes.post("/scores")
-async def scores(body: ScoreBody, state: State) -> StreamingResponse:
+async def scores(body: ScoreBody, request: Request, state: State) -> StreamingResponse:
     """Events PrefillProgress and, last, Scores: ``{"logprobs": [...]}``, one per token from `first` on.
 
     Closing the connection ends the work. What can be refused is refused before the first byte.
@@ -35,7 +36,7 @@ async def scores(body: ScoreBody, state: State) -> StreamingResponse:
         raise BadRequest(
             f"first is {body.first:,}: the first token to score, 1 to {len(context) - 1:,} of this context", first=body.first
         )
-    admitted = Admitted(state)
+    admitted = Admitted(state, client_of(request))
 
     async def events() -> AsyncIterator[tuple[str, dict[str, Any]]]:
         try:
