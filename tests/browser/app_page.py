@@ -61,6 +61,19 @@ def ask(page: Page, question: str = QUESTION, *, max_tokens: int | None = None, 
     expect(chat.locator(".ink-turn.is-user")).to_have_count(before + 1, timeout=WAIT_MS)
 
 
+def ask_at_length(page: Page) -> None:
+    """Have an answer under way that goes on for long: at temperature 2 many end early, and none that is past 400 characters."""
+    live = "(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 400"
+    for _ in range(30):
+        replies = page.locator(".ink-chat .ink-turn.is-reply").count()
+        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
+        ended = f"document.querySelectorAll('.ink-chat .ink-turn.is-reply').length > {replies}"
+        page.wait_for_function(f"{live} || {ended}", timeout=WAIT_MS)
+        if page.evaluate(live):
+            return
+    raise AssertionError("thirty answers at temperature 2 ended early")
+
+
 def answered(page: Page, turns: int = 1) -> dict[str, int]:
     """Wait for the end of the answer; what it cost, as the page says."""
     replies = page.locator(".ink-chat .ink-turn.is-reply")

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.app_page import (
-    LONG_TOKENS,
     WAIT_MS,
     answered,
     ask,
+    ask_at_length,
     budget,
     busy,
     idle,
@@ -165,13 +165,13 @@ def test_stop_ends_the_work_and_not_only_the_picture(page: Page, eng: Engine, tm
         text.write_text(" ".join(f"line {n} of a long list" for n in range(20_000)), encoding="utf-8")
         upload(page, text)
         expect(page.locator("#budget")).to_contain_text("long.txt", timeout=WAIT_MS)
-    ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
     live = page.locator(".ink-chat .ink-live")
     if when == "prefill":
+        ask(page, "Go on for ever.")
         expect(live.locator("[role=progressbar]")).to_be_visible(timeout=WAIT_MS)
         expect(live).to_contain_text("tokens", timeout=WAIT_MS)
     else:
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 20", timeout=WAIT_MS)
+        ask_at_length(page)
     assert busy(eng)
     page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
     expect(page.locator(".ink-turn.is-stopped")).to_contain_text("not part of the conversation", timeout=30_000)

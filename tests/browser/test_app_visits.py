@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.app_page import LONG_TOKENS, QUESTION, WAIT_MS, answered, ask, idle, ready, tab, upload, waits, with_samples
+from tests.browser.app_page import QUESTION, WAIT_MS, answered, ask, ask_at_length, idle, ready, tab, upload, waits, with_samples
 from tests.browser.app_process import RunningApp, Wire, running_app
 from workbench import Conversation, samples
 
@@ -36,18 +36,18 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         page.reload()
         restored(page, usage)
         # A long answer runs on while its page is away, and the page follows it again.
-        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 20", timeout=WAIT_MS)
+        ask_at_length(page)
         page.reload()
         tab(page, "Chat")
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 40", timeout=WAIT_MS)
+        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 450", timeout=WAIT_MS)
         page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
         expect(page.locator(".ink-turn.is-stopped")).to_be_visible(timeout=30_000)
+        replies = page.locator(".ink-turn.is-reply").count()
     with running_app("--port", urlsplit(app.url).netloc.rpartition(":")[2]) as again:
         page.goto(again.address)
         ready(page)
         tab(page, "Chat")
-        expect(page.locator(".ink-turn.is-reply")).to_have_count(1, timeout=WAIT_MS)
+        expect(page.locator(".ink-turn.is-reply")).to_have_count(replies, timeout=WAIT_MS)
         shoot(page, "app-restored", full_page=True)
         # The run as one file: a notebook opens it, and so does another browser.
         tab(page, "Compose")
@@ -61,7 +61,7 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         other.locator("input[type=file][accept='.inkling']").set_input_files(path)
         expect(other.locator("#budget")).to_contain_text("harbour.pdf", timeout=WAIT_MS)
         tab(other, "Chat")
-        expect(other.locator(".ink-turn.is-reply")).to_contain_text(run.turns[1].text, timeout=WAIT_MS)
+        expect(other.locator(".ink-turn.is-reply").first).to_contain_text(run.turns[1].text, timeout=WAIT_MS)
 
 
 def restored(page: Page, usage: dict[str, int]) -> None:
@@ -175,8 +175,7 @@ def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callab
     wire = Wire(urlsplit(eng.url).port or 80)
     with running_app(f"--url=http://127.0.0.1:{wire.port}", f"--token={eng._connection.token}") as app:
         page = ready(visit(app.address))
-        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 20", timeout=WAIT_MS)
+        ask_at_length(page)
         wire.cut()
         problem = page.locator(".ink-chat .ink-problem[role=alert]")
         expect(problem).to_contain_text("gone", timeout=WAIT_MS)
