@@ -17,8 +17,18 @@ PATHS = ("/v1/chat/completions", "/v1/responses")
 
 _ALLOWED = f"{', '.join(EFFORTS)}, or a number from 0 to {MAX_EFFORT}"
 
+OBJECTS = ("structured_outputs", "response_format", "kv_transfer_params", "stream_options", "chat_template_kwargs")
+"""Fields of vLLM's bodies that it looks into before it checks what they are: something else would be answered as its own fault."""
+
 _SWITCHES = ("thinking", "enable_thinking")
 """Keywords of other models' chat templates."""
+
+
+def check_objects(values: dict[str, Any]) -> None:
+    """Raise BadRequest where a field that has to be an object is something else."""
+    wrong = next((name for name in OBJECTS if not isinstance(values.get(name), dict | None)), None)
+    if wrong:
+        raise BadRequest(f"{wrong} is {str(values[wrong])[:40]}: it has to be an object", field=wrong)
 
 
 def with_effort(values: dict[str, Any]) -> dict[str, Any]:

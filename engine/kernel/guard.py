@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import BadRequest
 from .auth import App, Receive, Scope, Send
-from .chat_bodies import PATHS, with_effort
+from .chat_bodies import PATHS, check_objects, with_effort
 
 MAX_BODY_BYTES = 256 << 20
 """A chat with its media as base64, or the spans of a million tokens."""
@@ -74,7 +74,7 @@ class FeatureGuard:
 
     def _checked(self, path: str, body: bytes) -> bytes:
         chat = path.startswith(PATHS)
-        if not body or path.startswith(OURS) or not (self._unsupported or chat):
+        if not body or path.startswith(OURS):
             return body
         try:
             values = json.loads(body)
@@ -82,7 +82,10 @@ class FeatureGuard:
             return body  # vLLM's own answer to a malformed body is the right one
         if problem := find_unsupported(values, self._unsupported):
             raise BadRequest(problem)
-        if not chat or not isinstance(values, dict):
+        if not isinstance(values, dict):
+            return body
+        check_objects(values)
+        if not chat:
             return body
         changed = with_effort(values)
         return body if changed is values else json.dumps(changed).encode()

@@ -45,6 +45,9 @@ tools and formats), and where a thinking budget counts."""
 WATCH_PERIOD_S = 0.5
 GRACE_S = 5
 
+KEEP_ALIVE_S = 60
+"""Longer than clients keep an idle connection (httpx: 5 s, uvicorn's own default too): who closes first must not be a race."""
+
 
 def environment(settings: KernelSettings) -> dict[str, str]:
     """Variables that must stand before vLLM is imported."""
@@ -236,7 +239,9 @@ async def _run(guarded: Any, app: Any, state: KernelState, settings: KernelSetti
     import uvicorn
     from vllm.entrypoints.launchers.launcher import NoSignalServer
 
-    server = NoSignalServer(uvicorn.Config(guarded, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on"))
+    server = NoSignalServer(uvicorn.Config(
+        guarded, log_level="warning", timeout_graceful_shutdown=GRACE_S, lifespan="on", timeout_keep_alive=KEEP_ALIVE_S
+    ))  # fmt: skip
     app.state.server = server  # vLLM's error handlers ask it to stop when the engine died
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -87,3 +87,14 @@ def test_no_thinking_at_all_is_an_effort_and_no_budget() -> None:
     answer = client.post("/v1/chat/completions", json={"thinking_token_budget": 0})
     assert answer.status_code == 400
     assert "reasoning_effort 'none'" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("field", ["structured_outputs", "response_format", "chat_template_kwargs"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_a_field_that_vllm_looks_into_unchecked_has_to_be_an_object(client: TestClient, path: str, field: str) -> None:
+    """vLLM answers these with a server's fault: it asks a number for its keys."""
+    for value in (-1.4, [1], "x", True):
+        answer = client.post(path, json={field: value})
+        assert (answer.status_code, field in answer.text) == (400, True)
+    assert client.post(path, json={field: None}).status_code == 200
+    assert client.post(path, json={field: {}}).status_code == 200
