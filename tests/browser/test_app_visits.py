@@ -188,8 +188,9 @@ def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callab
         expect(box).to_have_value("Still there?")
         wire.mend()
         expect(page.locator("#engine")).to_contain_text("Engine ready", timeout=WAIT_MS)
+        replies = page.locator(".ink-chat .ink-turn.is-reply").count()
         ask(page, "Still there?", max_tokens=4)
-        answered(page)
+        answered(page, turns=replies + 1)
         wire.cut()
     assert idle(eng)
 
