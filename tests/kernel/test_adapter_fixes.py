@@ -78,7 +78,8 @@ def test_logits_of_prompt_tokens_know_no_adapter() -> None:
     ours = fixes.adapter_of_each_token(pieces)
     found = ours(None, Model().compute_logits, hidden)
     assert found[1].equal(hidden[2:5])
-    assert seen == [(1, 1), (0, 2, 2), (1, 0, 2)], "each piece its own, then the step's again"
+    step = (1, 0, 2)
+    assert seen == [(1, 1), step, (0, 2, 2), step], "each piece its own, and the step's again after it"
     with pytest.raises(ZeroDivisionError):
         fixes.adapter_of_each_token(lambda *_: 1 // 0)(None, Model().compute_logits, hidden)
     assert seen[-1] == (1, 0, 2)
