@@ -223,3 +223,19 @@ extern "C" void inkling_gated(const float* raw, const float* before, const float
       for (int c = 0; c < width; ++c) to[c] = silu(pair[2 * c] * factor) * (pair[2 * c + 1] * factor) * gamma;
     }
 }
+
+// out[t][v] = scale · rows[t] · head[v], for few rows: every row of the head is read once, whatever `count` is.
+extern "C" void inkling_few_rows(const float* rows, const float* head, float scale, float* out, int count, int64_t entries, int width,
+                                 int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t v = 0; v < entries; ++v) {
+    const float* entry = head + v * width;
+    for (int t = 0; t < count; ++t) {
+      const float* row = rows + int64_t(t) * width;
+      float sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int c = 0; c < width; ++c) sum += row[c] * entry[c];
+      out[t * entries + v] = sum * scale;
+    }
+  }
+}

@@ -59,6 +59,7 @@ def library() -> ctypes.CDLL | None:
     found.inkling_prepare.argtypes = [ctypes.POINTER(_Taps), ctypes.POINTER(_Prepared)]
     found.inkling_add_norm.argtypes = [_Pointer, _Pointer, _Pointer, _Float, _Pointer, _Pointer, _Int, _Int, _Int]
     found.inkling_choose.argtypes = [_Pointer, _Long, _Pointer, _Int, _Int, _Int, _Float, _Pointer, _Pointer, _Int]
+    found.inkling_few_rows.argtypes = [_Pointer, _Pointer, _Float, _Pointer, _Int, _Long, _Int, _Int]
     found.inkling_gated.argtypes = [_Pointer, _Pointer, _Pointer, _Long, _Pointer, _Pointer, _Int, _Int, _Int]
     return found
 
@@ -171,6 +172,17 @@ def gated(raw: torch.Tensor, weights: Sequence[torch.Tensor] | None, experts: in
     found.inkling_gated(
         raw.data_ptr(), _address(before), _address(gammas), gammas.stride(0) if gammas is not None else 0, _address(after),
         out.data_ptr(), len(raw), experts, width,
+    )  # fmt: skip
+    return out
+
+
+def few_rows(rows: torch.Tensor, head: torch.Tensor, scale: float) -> torch.Tensor | None:
+    """:func:`engine.cpu.head.product`, for few rows."""
+    if not plain(rows, head) or (found := library()) is None:
+        return None
+    out = torch.empty(len(rows), len(head))
+    found.inkling_few_rows(
+        rows.data_ptr(), head.data_ptr(), scale, out.data_ptr(), len(rows), *head.shape, torch.get_num_threads()
     )  # fmt: skip
     return out
 
