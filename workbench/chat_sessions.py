@@ -71,7 +71,7 @@ class ChatSession:
         }  # fmt: skip
         self.live: dict[str, Any] = {}
         self.problem: dict[str, Any] = {}
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], object]] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped: dict[str, Any] | None = None
@@ -89,7 +89,7 @@ class ChatSession:
     def _rows(self, context: Context) -> list[dict[str, Any]]:
         return [{"label": row.label, "tokens": row.tokens} for row in context.budget(self.engine.info).rows]
 
-    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, changed: Callable[[], object]) -> Callable[[], None]:
         """Call `changed`, on whatever thread, when the state did; returns what ends that."""
         self._listeners.append(changed)
         return lambda: self._listeners.remove(changed)

@@ -83,8 +83,10 @@ class AttentionSeam:
         index = torch.from_numpy(self._queries - rows.t + rows.start).to(q.device)
         cache, table = module._split_kv_cache()[0], blocks[rows.index]
         bias = self._edits.biases.get(layer)
-        flat = log_scaling is None or (bias is not None and bias.flat)
-        tau = torch.ones(len(index), device=q.device) if flat else log_scaling[index].reshape(-1).float()
+        if log_scaling is None or (bias is not None and bias.flat):
+            tau = torch.ones(len(index), device=q.device)
+        else:
+            tau = log_scaling[index].reshape(-1).float()
         relative = relative[index]
         found = attention_rows(
             q[index], relative, tau, torch.from_numpy(self._queries).to(q.device),
