@@ -35,11 +35,18 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
         page.reload()
         restored(page, usage)
-        # A long answer runs on while its page is away, and the page follows it again.
-        ask_at_length(page)
-        page.reload()
-        tab(page, "Chat")
-        page.wait_for_function("(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 450", timeout=WAIT_MS)
+        # A long answer runs on while its page is away, and the page follows it again. One that ends meanwhile is no such answer.
+        live = "(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 450"
+        for _ in range(8):
+            ask_at_length(page)
+            replies = page.locator(".ink-turn.is-reply").count()
+            page.reload()
+            tab(page, "Chat")
+            ended = f"!document.querySelector('.ink-live') && document.querySelectorAll('.ink-turn.is-reply').length > {replies}"
+            page.wait_for_function(f"{live} || ({ended})", timeout=WAIT_MS)
+            if page.evaluate(live):
+                break
+        assert page.evaluate(live)
         page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
         expect(page.locator(".ink-turn.is-stopped")).to_be_visible(timeout=30_000)
         replies = page.locator(".ink-turn.is-reply").count()
