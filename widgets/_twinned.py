@@ -7,9 +7,19 @@ data.
 
 from __future__ import annotations
 
+import base64
+import html
 from typing import Any
 
 import anywidget
+
+
+def picture_html(png: bytes, words: str) -> str:
+    """A twin that is one picture; `words` are its text alternative."""
+    return (
+        f'<figure class="inkling-twin" style="margin:0"><img alt="{html.escape(words)}" '
+        f'style="max-width:100%;height:auto;background:#fff" src="data:image/png;base64,{base64.b64encode(png).decode()}"></figure>'
+    )
 
 
 class TwinnedWidget(anywidget.AnyWidget):

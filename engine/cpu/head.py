@@ -1,10 +1,10 @@
 """The output head: logits of a few rows over the whole vocabulary.
 
 A step of decoding multiplies one to a handful of rows with all 201,024 rows of the head, which costs what reading the head costs.
-vLLM's product puts the rows first, and for two to ten of them the CPU's matrix library reads the head several times over; with the
-head first it reads it once. The native product (:mod:`engine.cpu.native.layers`) does that; with torch the head comes first, and a
-single row is computed as two, because the library's matrix-vector product is half as fast.
-Knows no sampler. Two methods stand in for vLLM's: see its ``models/inkling/nvidia/logits_processor.py`` and ``mtp.py``.
+vLLM's product puts the rows first, and for a few of them the CPU's matrix library reads the head several times over. The native
+product (:mod:`engine.cpu.native.layers`) reads it once; so does torch with the head first. ``python -m engine.cpu.profiled`` shows
+its share of a step. Knows no sampler. Two methods stand in for vLLM's: see its ``models/inkling/nvidia/logits_processor.py`` and
+``mtp.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from .native import layers
 
 FEW_ROWS = 9
-"""Up to so many rows the head comes first; measured for float32 at 201,024 x 128."""
+"""Up to so many rows the head is read once; a larger batch of logits is the matrix library's."""
 
 
 def product(rows: torch.Tensor, head: torch.Tensor, scale: float) -> torch.Tensor:
@@ -39,9 +39,8 @@ def product(rows: torch.Tensor, head: torch.Tensor, scale: float) -> torch.Tenso
         return torch.addmm(head.new_zeros(1), rows, head.t(), beta=0.0, alpha=scale)
     if (found := layers.few_rows(rows, head, scale)) is not None:
         return found
-    given = rows if count > 1 else rows.expand(2, -1)
-    columns = head @ given.t().contiguous()
-    return torch.mul(columns[:, :count].t(), scale, out=columns.new_empty(count, head.shape[0]))
+    columns = head @ rows.t().contiguous()
+    return torch.mul(columns.t(), scale, out=columns.new_empty(count, head.shape[0]))
 
 
 def base_forward(

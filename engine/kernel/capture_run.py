@@ -23,6 +23,7 @@ from ..protocol.plans import SITES
 from ..protocol.presence import write_private
 from .adapters import Loaded
 from .contexts import StoredContext
+from .endings import finish
 from .following import prefill_progress
 from .generation import prepare, provenance, sampling_params
 from .intervening import intervened
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from .state import KernelState
 
 MANIFEST = "manifest.json"
-
-_ENDINGS: set[asyncio.Task[None]] = set()
-"""Endings under way; the event loop itself holds tasks weakly."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -85,12 +83,9 @@ class CaptureRun:
                 await self._prefill(state, engine_input)
         finally:
             state.active.pop(request_id, None)
-            # Whatever happened, also a cancel while the seams are being armed, they must not stay so: a task of its
-            # own, which the cancelled job waits for. To end what never began is harmless.
-            ending = asyncio.create_task(self._end(state))
-            _ENDINGS.add(ending)
-            ending.add_done_callback(_ENDINGS.discard)
-            await asyncio.shield(ending)
+            # Whatever happened, also a cancel while the seams are being armed, they must not stay so. To end what never began is
+            # harmless.
+            await finish(self._end(state))
         if not self.manifest.complete:
             problems = "; ".join(self.manifest.problems) or "rows are missing"
             raise RequestFailed(f"the capture is not trustworthy: {problems}", job=self.id)

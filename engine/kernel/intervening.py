@@ -7,20 +7,17 @@ interventions. When the engine is dead there is nothing to undo. Knows no seam (
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from ..protocol import Intervention
 from ..protocol.intervention_sets import to_json
+from .endings import finish
 from .following import pumped
 
 if TYPE_CHECKING:
     from .state import KernelState
-
-_ENDINGS: set[asyncio.Task[None]] = set()
-"""Endings under way; the event loop itself holds tasks weakly."""
 
 
 @asynccontextmanager
@@ -33,11 +30,8 @@ async def intervened(state: KernelState, request_id: str, items: Sequence[Interv
         await state.llm.collective_rpc("workbench_intervene_begin", args=(request_id, [to_json(item) for item in items]))
         yield
     finally:
-        # A task of its own: a web server cancels a stream over and over until it ends, and this must happen all the same.
-        ending = asyncio.create_task(_end(state, request_id))
-        _ENDINGS.add(ending)
-        ending.add_done_callback(_ENDINGS.discard)
-        await asyncio.shield(ending)
+        # A web server cancels a stream over and over until it ends, and this must happen all the same.
+        await finish(_end(state, request_id))
 
 
 async def _end(state: KernelState, request_id: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -13,7 +11,7 @@ from workbench.captures import Capture
 from workbench.errors import SelectionError
 
 from .._esm import css, esm
-from .._twinned import TwinnedWidget
+from .._twinned import TwinnedWidget, picture_html
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -119,12 +117,7 @@ class AttentionView(TwinnedWidget):
         return png(attention_view(self.subject, query=self.query, layer=self.layer, head=self.head), dpi=110)
 
     def twin_html(self) -> str:
-        picture = base64.b64encode(self.snapshot()).decode()
-        words = html.escape(f"Attention, static picture: {self!r}")
-        return (
-            f'<figure class="inkling-twin" style="margin:0"><img alt="{words}" style="max-width:100%;height:auto;background:#fff" '
-            f'src="data:image/png;base64,{picture}"></figure>'
-        )
+        return picture_html(self.snapshot(), f"Attention, static picture: {self!r}")
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.subject, request)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from typing import Any
 
 import traitlets
@@ -15,7 +13,7 @@ from workbench.routing_views import answer, traits
 from workbench.routing_windows import METRICS, STATS, Metric
 
 from .._esm import css, esm
-from .._twinned import TwinnedWidget
+from .._twinned import TwinnedWidget, picture_html
 
 
 class RoutingMap(TwinnedWidget):
@@ -102,12 +100,7 @@ class RoutingMap(TwinnedWidget):
         return png(routing_map(self.capture), dpi=110)
 
     def twin_html(self) -> str:
-        picture = base64.b64encode(self.snapshot()).decode()
-        words = html.escape(f"Expert routing, static picture: {self.capture!r}")
-        return (
-            f'<figure class="inkling-twin" style="margin:0"><img alt="{words}" style="max-width:100%;height:auto;background:#fff" '
-            f'src="data:image/png;base64,{picture}"></figure>'
-        )
+        return picture_html(self.snapshot(), f"Expert routing, static picture: {self.capture!r}")
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.capture, request)

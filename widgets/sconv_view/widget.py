@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from workbench.sconv_views import SconvSubject, answer, traits, without
 from workbench.sconv_windows import METRICS, Metric
 
 from .._esm import css, esm
-from .._twinned import TwinnedWidget
+from .._twinned import TwinnedWidget, picture_html
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -131,12 +129,7 @@ class SconvView(TwinnedWidget):
         return png(sconv_view(self.subject, site=self.site), dpi=110)
 
     def twin_html(self) -> str:
-        picture = base64.b64encode(self.snapshot()).decode()
-        words = html.escape(f"Short convolutions, static picture: {self.capture!r}")
-        return (
-            f'<figure class="inkling-twin" style="margin:0"><img alt="{words}" style="max-width:100%;height:auto;background:#fff" '
-            f'src="data:image/png;base64,{picture}"></figure>'
-        )
+        return picture_html(self.snapshot(), f"Short convolutions, static picture: {self.capture!r}")
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.subject, request)
