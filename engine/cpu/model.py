@@ -26,7 +26,9 @@ def _attn_backend(self: Any) -> Any:
 
 def replacements() -> dict[str, Any]:
     """Every name that is replaced, with what replaces it."""
+    drafting = "vllm.v1.worker.gpu.spec_decode.speculator:DraftModelSpeculator.sample_draft"
     return {
+        drafting: head.sample_draft(lookup(drafting)[2]),
         f"{_INKLING}.ops.norm:rmsnorm": norms.rmsnorm,
         f"{_INKLING}.ops.norm:add_rmsnorm": norms.add_rmsnorm,
         f"{_INKLING}.ops.norm:embed_rmsnorm": norms.embed_rmsnorm,
@@ -43,6 +45,7 @@ def replacements() -> dict[str, Any]:
         f"{_INKLING}.moe:inkling_gate_select": moe.gate_select,
         f"{_INKLING}.logits_processor:InklingLogitsProcessor._base_forward": head.base_forward,
         f"{_INKLING}.mtp:InklingMTP.compute_logits": head.draft_logits,
+        f"{_INKLING}.mtp:InklingMTP.get_top_tokens": head.draft_top,
         f"{_INKLING}.attention:InklingAttention.get_attn_backend": _attn_backend,
         f"{_INKLING}.sconv_swa_attn:InklingConvState.__init__": _any_dtype(),
     }

@@ -109,3 +109,31 @@ def test_norm_router_and_activations(monkeypatch: pytest.MonkeyPatch, rows: int)
         raw, gammas, ones = torch.randn(rows, 3 * 2 * 20) * 5, torch.rand(rows, 9)[:, 2:5], torch.rand(3) + 0.5
         both(monkeypatch, lambda: activation.silu_and_mul(raw))
         both(monkeypatch, lambda: activation.sink_silu_mul(raw, ones, gammas, ones + 1, 3, torch.float32))
+
+
+@pytest.mark.parametrize(("entries", "width", "count"), [(1000, 192, 1), (4097, 64, 3), (50_000, 24, 9), (3, 512, 2)])
+@pytest.mark.parametrize("kind", ["spread", "close", "equal"])
+def test_the_likeliest_is_the_products_largest(entries: int, width: int, count: int, kind: str) -> None:
+    """Whatever rounding the coarse head does: entries that differ by less than a byte's step, rows of any size, ties."""
+    draw = torch.Generator().manual_seed(entries + count)
+    head = torch.randn(entries, width, generator=draw) * 10 ** torch.empty(entries, 1).uniform_(-2, 1, generator=draw)
+    if kind != "spread":
+        head = head[:1] + (1e-4 if kind == "close" else 0.0) * head
+    head[entries // 2] = 0
+    rows = torch.randn(count, width, generator=draw) * 10 ** torch.linspace(-3, 3, count)[:, None]
+    found = layers.likeliest(rows, head, layers.Coarse.of(head))
+    assert found is not None
+    exact = rows.double() @ head.double().T
+    best = exact.max(dim=1).values
+    # Two that agree to the last digits of float32 may change places.
+    torch.testing.assert_close(exact.gather(1, found[:, None])[:, 0], best, rtol=2e-6, atol=0)
+    if kind == "equal":
+        assert found.tolist() == [0 if value > 0 else entries // 2 for value in best.tolist()]
+
+
+def test_the_coarse_head_is_off_by_at_most_half_a_step() -> None:
+    head = torch.randn(40_000, 48, generator=torch.Generator().manual_seed(5))
+    coarse = layers.Coarse.of(head)
+    off = (coarse.bytes.double() * coarse.size.double()[:, None] - head.double()).abs()
+    assert (off <= coarse.size.double()[:, None] * (0.5 + 1e-5)).all()
+    assert coarse.bytes.abs().max() == 127

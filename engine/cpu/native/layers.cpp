@@ -239,3 +239,48 @@ extern "C" void inkling_few_rows(const float* rows, const float* head, float sca
     }
   }
 }
+
+// ids[t] = the entry v with the largest rows[t] · head[v], the first of equals. `coarse` is the head in bytes, a quarter of its size:
+// head[v] ≈ size[v] · coarse[v], off by at most half a `size` in every channel; the row is rounded to 16 bits likewise. So an entry's
+// product is known to within size[v] · off, and only the few that may still be the largest are read whole.
+extern "C" void inkling_likeliest(const float* rows, const float* head, const int8_t* coarse, const float* size, int64_t* ids, int count,
+                                  int64_t entries, int width, int threads) {
+  std::vector<float> products(size_t(entries) * count), off(count), step(count);
+  std::vector<int16_t> shortened(size_t(width) * count);
+  float *about = products.data(), *steps = step.data();
+  int16_t* rounded = shortened.data();
+  for (int t = 0; t < count; ++t) {
+    const float* row = rows + int64_t(t) * width;
+    float largest = std::numeric_limits<float>::min(), sum = 0;
+    for (int c = 0; c < width; ++c) largest = std::max(largest, std::fabs(row[c])), sum += std::fabs(row[c]);
+    step[t] = largest / 32767;
+    for (int c = 0; c < width; ++c) rounded[t * width + c] = int16_t(std::lrint(row[c] / step[t]));
+    // A hundredth more than the two roundings: the sums' own errors in float32 are far below that.
+    off[t] = 1.01f * (sum / 2 + step[t] / 2 * 127 * width);
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t v = 0; v < entries; ++v) {
+    const int8_t* entry = coarse + v * width;
+    for (int t = 0; t < count; ++t) {
+      const int16_t* row = rounded + t * width;
+      int32_t dot = 0;  // up to 512 channels at their largest
+#pragma omp simd reduction(+ : dot)
+      for (int c = 0; c < width; ++c) dot += int32_t(row[c]) * int32_t(int16_t(entry[c]));
+      about[t * entries + v] = size[v] * (dot * steps[t]);
+    }
+  }
+  for (int t = 0; t < count; ++t) {
+    const float *row = rows + int64_t(t) * width, *mine = about + t * entries;
+    float least = -std::numeric_limits<float>::infinity(), best = least;
+    for (int64_t v = 0; v < entries; ++v) least = std::max(least, mine[v] - size[v] * off[t]);
+    ids[t] = 0;
+    for (int64_t v = 0; v < entries; ++v) {
+      if (mine[v] + size[v] * off[t] < least) continue;
+      const float* entry = head + v * width;
+      float exact = 0;
+#pragma omp simd reduction(+ : exact)
+      for (int c = 0; c < width; ++c) exact += row[c] * entry[c];
+      if (exact > best) best = exact, ids[t] = v;
+    }
+  }
+}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -20,6 +21,9 @@ FEW = 64
 """Rows up to which the native version of an operation that torch vectorises better is taken."""
 
 WIDEST_HEAD, MOST_TAPS = 512, 8
+
+WIDEST_COARSE = 512
+"""Channels of which the rounded products add up within 32 bits."""
 
 log = logging.getLogger(__name__)
 _Pointer, _Long, _Int, _Float = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_float
@@ -60,6 +64,7 @@ def library() -> ctypes.CDLL | None:
     found.inkling_add_norm.argtypes = [_Pointer, _Pointer, _Pointer, _Float, _Pointer, _Pointer, _Int, _Int, _Int]
     found.inkling_choose.argtypes = [_Pointer, _Long, _Pointer, _Int, _Int, _Int, _Float, _Pointer, _Pointer, _Int]
     found.inkling_few_rows.argtypes = [_Pointer, _Pointer, _Float, _Pointer, _Int, _Long, _Int, _Int]
+    found.inkling_likeliest.argtypes = [_Pointer, _Pointer, _Pointer, _Pointer, _Pointer, _Int, _Long, _Int, _Int]
     found.inkling_gated.argtypes = [_Pointer, _Pointer, _Pointer, _Long, _Pointer, _Pointer, _Int, _Int, _Int]
     return found
 
@@ -185,6 +190,36 @@ def few_rows(rows: torch.Tensor, head: torch.Tensor, scale: float) -> torch.Tens
         rows.data_ptr(), head.data_ptr(), scale, out.data_ptr(), len(rows), *head.shape, torch.get_num_threads()
     )  # fmt: skip
     return out
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """A head of shape (v, c) in bytes: about ``size[:, None] * bytes``, off by at most half of `size` anywhere."""
+
+    bytes: torch.Tensor
+    size: torch.Tensor
+
+    @classmethod
+    def of(cls, head: torch.Tensor) -> Coarse:
+        """A quarter of the head's memory beside it."""
+        size = (head.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+        coarse = torch.empty(head.shape, dtype=torch.int8)
+        for start in range(0, len(head), 16384):
+            part = slice(start, start + 16384)
+            coarse[part] = (head[part] / size[part, None]).round().to(torch.int8)
+        return cls(coarse, size)
+
+
+def likeliest(rows: torch.Tensor, head: torch.Tensor, coarse: Coarse) -> torch.Tensor | None:
+    """``(rows @ head.T).argmax(dim=1)``, for few rows; `coarse` is made of `head`."""
+    if head.shape[1] > WIDEST_COARSE or not plain(rows, head) or (found := library()) is None:
+        return None
+    ids = torch.empty(len(rows), dtype=torch.int64)
+    found.inkling_likeliest(
+        rows.data_ptr(), head.data_ptr(), coarse.bytes.data_ptr(), coarse.size.data_ptr(), ids.data_ptr(), len(rows), *head.shape,
+        torch.get_num_threads(),
+    )  # fmt: skip
+    return ids
 
 
 def _address(x: torch.Tensor | None) -> int | None:
