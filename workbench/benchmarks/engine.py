@@ -2,7 +2,8 @@
 
 Parts, each in a module of its own and each to be had alone (``--only``): `reading` and `answering` against transformers' Inkling on
 the same weights, `attention` against this machine's matrix product, `serving` against a bare vLLM server, `growth` as contexts
-grow. `million` reads a million tokens through a running engine and is asked for by name: it takes half an hour.
+grow. Two are asked for by name: `million` reads a million tokens through a running engine, which takes half an hour, and `llama`
+compares with llama.cpp, which has to be there.
 
 The model is S unless ``--model`` names another: hidden 128, 6 layers of which 1 is global, 4 heads of 32 on 2 key/value heads, 16
 experts, 4,096 ids, random weights.
@@ -14,15 +15,16 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
-from . import engine_answering, engine_attention, engine_growth, engine_million, engine_reading, engine_serving
+from ..errors import BenchError
+from . import engine_answering, engine_attention, engine_growth, engine_llama, engine_million, engine_reading, engine_serving
 from .bench import Bench
 from .children import checkpoint
 from .engine_sides import Sides
 
 SUMMARY = "the engine on a CPU: prefill, decode, attention, serving, growth to a million tokens"
 
-PARTS = ("reading", "answering", "attention", "serving", "growth", "million")
-DEFAULT = PARTS[:-1]
+PARTS = ("reading", "answering", "attention", "serving", "growth", "million", "llama")
+DEFAULT = PARTS[:-2]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,22 +40,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grow-to", type=int, default=65_536, metavar="N", help="largest context of the growth part")
     parser.add_argument("--position", type=int, default=131_072, metavar="N", help="where attention alone is timed")
     parser.add_argument("--million", type=int, default=1_048_000, metavar="N", help="tokens of the million part")
+    parser.add_argument("--llama-bench", metavar="FILE", help="llama.cpp's program of this name, for the llama part")
     parser.add_argument("--recipe", default="demo", help="of the serving and million parts (default: %(default)s)")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     """Measure."""
+    if "llama" in args.only and not args.llama_bench:
+        raise BenchError("--only llama needs --llama-bench FILE: llama.cpp's program of that name")
     args = bench.sized(args, largest=1_024, one_go=1_024, grow_to=4_096, position=16_384, million=8_192)
     with ExitStack() as stack:
-        sides = Sides(
-            bench, checkpoint(args.model), args.model, below=args.below, longest=max(args.largest, args.grow_to), stack=stack
-        )
+        model = checkpoint(args.model)
+        sides = Sides(bench, model, args.model, below=args.below, longest=max(args.largest, args.grow_to), stack=stack)
         if "reading" in args.only:
             engine_reading.measure(bench, sides, largest=args.largest, one_go=args.one_go)
         if "answering" in args.only:
             engine_answering.measure(bench, sides)
         if "growth" in args.only:
             engine_growth.measure(bench, sides, to=args.grow_to, theirs_to=args.largest, folder=Path(args.out))
+        if "llama" in args.only:
+            engine_llama.measure(bench, sides, model=model, program=args.llama_bench, largest=args.largest)
     if "attention" in args.only:
         engine_attention.measure(bench, position=args.position)
     if "serving" in args.only:
