@@ -85,7 +85,7 @@ def ran(tiny_folder: Path, adapters: dict[str, Adapter], tmp_path_factory: pytes
                 "model": str(drafting_folder() if "speculative_config" in engine_args else tiny_folder), "engine": engine_args,
                 "folder": str(folder), "scenarios": scenarios,
                 "adapters": copies(["attention", "shared"] if shared else list(adapters), shared=shared),
-                "environment": adapter_options.SWITCHES | ({"VLLM_CPU_OMP_THREADS_BIND": "0|0"} if parallel else ONE_PROCESS),
+                "environment": adapter_options.SWITCHES | ({"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if parallel else ONE_PROCESS),
             }  # fmt: skip
             given, results = folder / f"{name}.json", folder / f"{name}-results.json"
             given.write_text(json.dumps(settings))
