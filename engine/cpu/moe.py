@@ -52,7 +52,7 @@ def gate_select(
         scores = scores + bias.float()
     # A stable sort, not topk: topk leaves the order of equals open.
     chosen = scores.sort(dim=-1, descending=True, stable=True).indices[:, :topk]
-    shared = torch.arange(n_routed_experts, n_routed_experts + n_shared_experts)
+    shared = torch.arange(n_routed_experts, n_routed_experts + n_shared_experts, device=logits.device)
     ids = torch.cat([chosen, shared.expand(len(logits), -1)], dim=1)
     weights = F.logsigmoid(logits.gather(1, ids)).softmax(dim=-1) * scale
     return weights, ids.int()

@@ -132,11 +132,11 @@ def _plan(
         if known_sizes == sizes and all(one is other for one, other in zip(tensors, made_from, strict=True)):
             return plan
     slots = slot_mapping[:rows].long()
-    row, start = torch.arange(rows), query_start[:rows].long()
+    row, start = torch.arange(rows, device=slots.device), query_start[:rows].long()
     # Rows before position 0 belong to nobody, but vLLM drafts over some (docs/upstream.md): their successors look for their taps.
     early = ((row - start < taps - 1) | (positions[:rows] < taps - 1)).nonzero()[:, 0]
-    source = positions[early].long()[:, None] - torch.arange(1, taps)
-    recent = early[:, None] - torch.arange(1, taps)
+    back = torch.arange(1, taps, device=slots.device)
+    source, recent = positions[early].long()[:, None] - back, early[:, None] - back
     inside = recent >= start[early][:, None]
     known = (source >= 0) & (slots[early] >= 0)[:, None]
     past = source.clamp(min=0)
@@ -163,7 +163,7 @@ def sconv_seq_metadata(
 ) -> None:
     """Write request and first row of every token; zero for padding rows."""
     bounds = query_start_loc[: num_reqs + 1].long()
-    request = torch.repeat_interleave(torch.arange(num_reqs), bounds.diff())[:num_actual_tokens]
+    request = torch.repeat_interleave(torch.arange(num_reqs, device=bounds.device), bounds.diff())[:num_actual_tokens]
     seq_idx_out[:num_actual_tokens] = request.to(seq_idx_out.dtype)
     query_start_out[:num_actual_tokens] = bounds[request].to(query_start_out.dtype)
     if num_padded_tokens is not None:

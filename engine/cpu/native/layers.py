@@ -152,7 +152,8 @@ def choose(
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
     """:func:`engine.cpu.moe.gate_select`, `scale` being both of its scales."""
     found = library()
-    if found is None or logits.dtype != torch.float32 or logits.stride(1) != 1 or not (bias is None or plain(bias)):
+    fits = logits.dtype == torch.float32 and logits.stride(1) == 1 and logits.device.type == "cpu"
+    if found is None or not fits or not (bias is None or plain(bias)):
         return None
     rows = len(logits)
     weights, ids = torch.empty(rows, top + shared), torch.empty(rows, top + shared, dtype=torch.int32)
