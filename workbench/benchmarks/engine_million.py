@@ -8,6 +8,7 @@ as its engine lives. The time of the whole is the sum of its pieces.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,10 @@ def measure(bench: Bench, recipe: str, *, tokens: int) -> None:
     reply = eng.generate(_beginning(second, tokens + QUESTION), max_tokens=8, temperature=0)
     kernel = psutil.Process(found.presence.pid)
     held = sum(_peak(process.pid) for process in (kernel, *kernel.children(recursive=True)))
-    took, memory = sum(noted.pieces), eng.info.memory
-    bench.value(f"{tokens:,} tokens read", took, unit="s", note=f"recipe {recipe}, through the engine kernel, in {PIECES} pieces")
-    bound = _bound(bench, tokens)
+    took, memory, threads = sum(noted.pieces), eng.info.memory, _threads(kernel)
+    through = f"recipe {recipe}, {threads or 'all'} threads, through the engine kernel, in {PIECES} pieces"
+    bench.value(f"{tokens:,} tokens read", took, unit="s", note=through)
+    bound = _bound(bench, tokens, threads)
     bench.value("that over the attention kernel's own time", took / bound, unit="×", at_most=1.3,
                 note=f"the kernel alone, timed at {len(edges)} positions: {bound:.0f} s")  # fmt: skip
     bench.value("time to the first token of a second question", reply.timings.first_token_s, unit="s", at_most=3,
@@ -67,10 +69,21 @@ def _beginning(ids: np.ndarray, tokens: int) -> Any:
     return Rendered(token_ids=ids[:tokens], spans=(span,))
 
 
-def _bound(bench: Bench, tokens: int) -> float:
-    """Seconds that the attention kernel alone needs for all chunks of the global layer, from some of them."""
+def _threads(kernel: Any) -> str:
+    """Threads that vLLM gave its worker: it keeps a core for its other processes. Empty: as many as there are."""
+    for process in kernel.children(recursive=True):
+        # Read raw: a process that renamed itself has overwritten the beginning.
+        given = re.search(rb"(?:^|\0)OMP_NUM_THREADS=(\d+)", Path(f"/proc/{process.pid}/environ").read_bytes())
+        if given and "Worker" in process.name():
+            return given[1].decode()
+    return ""
+
+
+def _bound(bench: Bench, tokens: int, threads: str) -> float:
+    """Seconds that the attention kernel alone needs for all chunks of the global layer, from some of them, on as many threads."""
     positions = np.unique(np.linspace(CHUNK, max(CHUNK, tokens // CHUNK * CHUNK), 9).astype(int))
-    with child("engine.cpu.timed_kernels", SIZES | {"keys": int(positions[-1])}) as (kernels, told):
+    environment = {"OMP_NUM_THREADS": threads} if threads else {}
+    with child("engine.cpu.timed_kernels", SIZES | {"keys": int(positions[-1])}, environment) as (kernels, told):
         bench.note("timing the attention kernel alone")
         native = bool(told["native"])
         seconds = [
