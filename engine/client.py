@@ -18,7 +18,16 @@ from pydantic import ValidationError
 from . import discovery
 from .adapters import Adapters
 from .connection import Connection, blocking, blocking_iterator
-from .errors import BadRequest, BlobMissing, ContextUnknown, EngineUnreachable, FeatureUnsupported, RequestFailed
+from .errors import (
+    BadRequest,
+    BlobMissing,
+    ContextUnknown,
+    EngineAuthError,
+    EngineNotFound,
+    EngineUnreachable,
+    FeatureUnsupported,
+    RequestFailed,
+)
 from .looking import Looking, Renderable
 from .plain import PlainServer
 from .protocol import (
@@ -200,6 +209,32 @@ class Engine(Looking):
         if self._plain is not None:
             raise BadRequest("this is a plain vLLM server, not ours to restart")
         blocking(self._restart(timeout_s))
+
+    def reconnect(self) -> None:
+        """Go on with the engine that answers now: this one if it is back, or the one that runs here with the same model.
+
+        The object stays, so that whoever holds it goes on; contexts and replies of before can be used, and are sent and read anew.
+
+        Raises
+        ------
+        EngineNotFound
+            None runs, or one with another model.
+        EngineAmbiguous, EngineUnreachable, EngineAuthError, EngineVersionError
+        """
+        from . import attach
+
+        try:
+            found = attach(self.url, self._connection.token)
+        except (EngineUnreachable, EngineAuthError):
+            found = attach()
+        if (found.info.model, found.info.revision) != (self.info.model, self.info.revision):
+            raise EngineNotFound(
+                f"the engine at {found.url} runs {found.info.model}, revision {found.info.revision}, not {self.info.model}, "
+                f"{self.info.revision}: go on with it by engine.attach(), in a new conversation", url=found.url,
+            )  # fmt: skip
+        uploads = self._uploads.moved(found._connection)
+        self._connection, self.info, self.log, self._uploads = found._connection, found.info, found.log, uploads
+        self.adapters, self._plain = found.adapters, found._plain
 
     async def _restart(self, timeout_s: float) -> None:
         await self._connection.request("POST", "/workbench/shutdown", params={"restart": True}, timeout_s=30)

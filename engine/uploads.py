@@ -24,11 +24,18 @@ class Uploads:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._sent: OrderedDict[str, Rendered] = OrderedDict()
+        self._unsure: set[str] = set()  # sent to an engine that is gone
+
+    def moved(self, connection: Connection) -> Uploads:
+        """The same contexts, for an engine that holds none of them yet."""
+        fresh = Uploads(connection)
+        fresh._sent, fresh._unsure = self._sent.copy(), set(self._sent)
+        return fresh
 
     async def send(self, rendered: Rendered, *, anew: bool = False) -> str:
         """Make sure the engine holds a context; its id. With `anew`, its blobs too, whatever was sent before."""
         name = rendered.id
-        if name in self._sent and not anew:
+        if name in self._sent and name not in self._unsure and not anew:
             self._sent.move_to_end(name)
             return name
         try:
@@ -80,6 +87,7 @@ class Uploads:
         return rendered
 
     def _remember(self, name: str, rendered: Rendered) -> None:
+        self._unsure.discard(name)
         self._sent[name] = rendered
         while len(self._sent) > _HELD:
             self._sent.popitem(last=False)

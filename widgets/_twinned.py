@@ -1,4 +1,6 @@
-"""What every notebook widget does alike: answer its page's questions, and leave a static twin in the notebook.
+"""What every notebook widget does alike: answer its page's questions once, find its engine again, and leave a static twin.
+
+A notebook's server may drop messages, so a page asks again under the same id: what was done for an id is kept, not done twice.
 
 A front end prefers a widget's place even when nothing can fill it, so the twin is a second output put before the widget: a live
 widget hides it, a saved notebook and its HTML export show it. Subclasses give ``_answer`` and ``twin_html``; this module knows no
@@ -9,9 +11,16 @@ from __future__ import annotations
 
 import base64
 import html
+from collections import OrderedDict
 from typing import Any
 
 import anywidget
+
+from workbench.errors import SelectionError
+from workbench.view_requests import answered
+
+REMEMBERED = 64
+"""Answers without bytes that are kept for a page that asks again; those with bytes are read again."""
 
 
 def picture_html(png: bytes, words: str) -> str:
@@ -27,6 +36,7 @@ class TwinnedWidget(anywidget.AnyWidget):
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
+        self._remembered: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self.on_msg(self._asked)
 
     def twin_html(self) -> str:
@@ -37,9 +47,33 @@ class TwinnedWidget(anywidget.AnyWidget):
         """Answer one question (``id``, ``verb``, ``args``); whatever is wrong becomes an error answer, never an exception."""
         raise NotImplementedError
 
+    def _engine(self) -> Any:
+        """The engine behind this widget, or None."""
+        return None
+
+    def _reconnected(self) -> None:
+        """The engine is another process now: show it."""
+
     def _asked(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        reply, buffers = self._answer(content)
-        self.send(reply, buffers)
+        name = str(content.get("id")) if isinstance(content, dict) else ""
+        known, buffers = self._remembered.get(name), []
+        if known is None:
+            own = isinstance(content, dict) and content.get("verb") in ("alive", "reconnect")
+            verbs = {"alive": lambda: {}, "reconnect": self._reconnect}
+            known, buffers = answered(content, verbs) if own else self._answer(content)
+            if not buffers:
+                self._remembered[name] = known
+                while len(self._remembered) > REMEMBERED:
+                    self._remembered.popitem(last=False)
+        self.send(known, buffers)
+
+    def _reconnect(self) -> dict[str, Any]:
+        engine = self._engine()
+        if engine is None:
+            raise SelectionError("this view was made without an engine: there is none to find again")
+        engine.reconnect()
+        self._reconnected()
+        return {"url": engine.url}
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         made = super()._repr_mimebundle_(**options)

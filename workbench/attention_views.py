@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.protocol import MaskSpan, Media, span_at
+from engine.protocol import MaskSpan, span_at
 
 from . import palettes
 from .attention_windows import MEAN, AttentionWindows
 from .effects import NO_ENGINE, Effects
 from .errors import SelectionError
-from .media_previews import peaks, thumbnail
+from .media_views import media_list, medium
 from .routing_views import span_json
 from .seam_analysis import CORRELATION, notes_of
 from .token_text import token_text
@@ -49,7 +49,6 @@ PASSAGE_TOKENS = 600
 
 MEASURES = ("selection", "share", "bits", "distance", "entropy")
 MOST_QUERIES = 512
-PEAKS = 1_200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +151,7 @@ def _meta(subject: AttentionSubject) -> dict[str, Any]:
         "profiles": "profile" in windows.data,
         "reply_start": _reply_start(subject),
         "spans": [span_json(span) for span in capture.spans],
-        "media": [_media_json(capture, item) for item in capture.rendered.media],
+        "media": media_list(capture.rendered),
         "modalities": palettes.MODALITY_COLOURS,
         "missing": palettes.MISSING_COLOUR,
         "notices": list(notes_of(capture)),
@@ -165,14 +164,6 @@ def _reply_start(subject: AttentionSubject) -> int:
     """First token of the reply, or -1: a query at `t` chooses token `t + 1`."""
     reply = subject.effects.reply
     return len(subject.capture) - len(reply.token_ids) if reply is not None else -1
-
-
-def _media_json(capture: Capture, item: Media) -> dict[str, Any]:
-    span = span_at(capture.spans, item.start)
-    return {
-        "kind": item.kind, "start": item.start, "tokens": item.tokens, "label": span.label,
-        "here": item.blob in capture.rendered.blobs,
-    }  # fmt: skip
 
 
 def _measures(subject: AttentionSubject, query: int, selection: tuple[int, int] | None) -> np.ndarray:
@@ -220,19 +211,7 @@ def _tokens(
 
 
 def _media(subject: AttentionSubject, *, index: int) -> tuple[dict[str, Any], list[bytes]]:
-    rendered = subject.capture.rendered
-    if not 0 <= int(index) < len(rendered.media):
-        raise SelectionError(f"there is no picture or recording {index}: this context has {len(rendered.media)}")
-    item = rendered.media[int(index)]
-    blob = rendered.blobs.get(item.blob)
-    result: dict[str, Any] = {"kind": item.kind, "index": int(index)}
-    if item.kind == "audio":
-        return result, [] if blob is None else [peaks(blob, PEAKS).tobytes()]
-    span = span_at(subject.capture.spans, item.start)
-    grid = getattr(span.locator, "grid", None)
-    if grid is not None:
-        result |= {"rows": grid.rows, "cols": grid.cols}
-    return result, [] if blob is None else [thumbnail(blob)]
+    return medium(subject.capture.rendered, index=index)
 
 
 def _profile(subject: AttentionSubject, *, query: int, layer: int) -> tuple[dict[str, Any], list[bytes]]:

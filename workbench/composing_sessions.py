@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import InklingError
 from engine.protocol import EFFORTS
 
 from . import palettes
@@ -64,6 +65,7 @@ class ComposingSession:
             raise MessageError(f"max_tokens is {max_tokens}: reserve at least 1 token for the answer")
         self.context = Context() if context is None else context
         self.engine, self.max_tokens = engine, max_tokens
+        self._problem: dict[str, Any] | None = None
         self._incoming = Incoming()
         self._door: UploadDoor | None = None
         self._lock = threading.RLock()
@@ -80,7 +82,8 @@ class ComposingSession:
             self._door = None
 
     def state(self) -> dict[str, Any]:
-        """What a page draws, JSON values: ``entries``, ``sections``, ``totals``, ``tree``, ``settings``, ``history``, ``notes``.
+        """What a page draws, JSON values: ``entries``, ``sections``, ``totals``, ``tree``, ``settings``, ``history``, ``notes``,
+        and ``problem``, why the engine cannot say what it has cached.
 
         Notes
         -----
@@ -100,6 +103,7 @@ class ComposingSession:
                 "history": {"undo": self.context.can_undo, "redo": self.context.can_redo},
                 "notes": list(budget.notes),
                 "modalities": palettes.MODALITY_COLOURS,
+                "problem": self._problem,
             }  # fmt: skip
 
     def answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
@@ -158,8 +162,12 @@ class ComposingSession:
     def _counted(self, context: Context) -> tuple[Budget, Layout, Any]:
         _, limits, name = rules_of(self.engine)
         layout = context.layout(self.engine)
-        probe = probe_of(self.engine, layout.rendered)
+        self._problem = None
+        probe = probe_of(self.engine, layout.rendered, told=self._trouble)
         return budget_of(layout, limits=limits, limit_of=name, max_tokens=self.max_tokens, probe=probe), layout, probe
+
+    def _trouble(self, problem: InklingError) -> None:
+        self._problem = problem.to_json()
 
     def _entries(self, layout: Layout, cached: int | None) -> list[dict[str, Any]]:
         sections = iter([section for section in layout.sections if section.part is not None])

@@ -86,6 +86,7 @@ class Effects:
         self._prefill: tuple[int, int] | None = None
         self._base: Any = None
         self._base_text: str | None = None
+        self._problem: dict[str, Any] | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -119,7 +120,7 @@ class Effects:
         self._stop.clear()
         self.found.pop(key, None)
         self.found[key] = Effect(key, "; ".join(describe(item) for item in changes))
-        self._running, self._prefill = key, None
+        self._running, self._prefill, self._problem = key, None, None
         self._thread = threading.Thread(
             target=self._measure, args=(key, tuple(changes), again), name="inkling-effects", daemon=True
         )
@@ -135,9 +136,17 @@ class Effects:
             self._thread.join(timeout_s)
 
     def state(self) -> dict[str, Any]:
-        """What a page draws: ``running`` (key or None), ``prefill`` ([done, total] or None), ``found`` (list); JSON values."""
+        """What a page draws, as JSON values.
+
+        Returns
+        -------
+        dict
+            ``running`` (key or None), ``prefill`` ([done, total] or None), ``found`` (list), ``problem`` (of the last measurement,
+            as :meth:`InklingError.to_json` gives it, or None).
+        """
         return {
             "running": self._running,
+            "problem": self._problem,
             "prefill": list(self._prefill) if self._prefill else None,
             "found": [effect.to_json() for effect in list(self.found.values())],
         }
@@ -149,7 +158,7 @@ class Effects:
         except _Stopped:
             self.found.pop(key, None)
         except InklingError as problem:
-            effect.problem = problem.message
+            effect.problem, self._problem = problem.message, problem.to_json()
         except Exception as problem:  # a page that waits for ever would hide it
             effect.problem = f"the measurement failed: {type(problem).__name__}: {problem}"
         finally:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from engine.errors import EngineError, RequestRefused
+from engine.errors import EngineError, InklingError, RequestRefused
 from engine.protocol import DEFAULT_IMAGE_RULE, EngineInfo, ImageRule, Limits, Rendered
 
 MODEL_CONTEXT_TOKENS = 1_048_575
@@ -21,13 +22,18 @@ def rules_of(engine: Any) -> tuple[ImageRule, Limits, str]:
     return info.image_rule, info.limits, info.model
 
 
-def probe_of(engine: Any, rendered: Rendered) -> Any:
-    """What the engine says it has cached of a rendered context, or None: no engine, one that cannot say, or one that is gone."""
+def probe_of(engine: Any, rendered: Rendered, *, told: Callable[[InklingError], None] | None = None) -> Any:
+    """What the engine says it has cached of a rendered context, or None: no engine, one that cannot say, or one that is gone.
+
+    Why it cannot say, `told` is told.
+    """
     probe = getattr(engine, "probe", None)
     if probe is None:
         return None
     try:
         return probe(rendered)
-    except (EngineError, RequestRefused):
+    except (EngineError, RequestRefused) as problem:
         # A count is worth having without it; what is wrong with the engine is said when it is asked to answer.
+        if told is not None:
+            told(problem)
         return None

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 AROUND_TOKENS = 8
 """Tokens of text shown before and behind a favourite passage."""
 
+KINDS = {"passages": ("text", 8), "patches": ("image", 1), "frames": ("audio", 10)}
+"""Kinds of favourites: modality, and tokens of a window."""
+
 NOTE = "The largest mean shares, exact; what an expert is used for is correlation, banning it shows what it does."
 
 
@@ -82,6 +85,25 @@ class ExpertView:
     def frames(self, most: int = 10, *, tokens: int = 10) -> Result:
         """Favourite stretches of sound (a token is 50 ms), along ``rank``: ``start``, ``share``, ``start_s``, ``stop_s``."""
         return self._favourites("frames", most, tokens, ("audio",))
+
+    def favourites(self, most: int = 5) -> list[dict[str, Any]]:
+        """The `most` best of each kind that the capture has, found in one walk.
+
+        Returns
+        -------
+        list of dict
+            ``kind`` (passages, patches, frames), and what :meth:`passages`, :meth:`patches` and :meth:`frames` say of each; a patch
+            has its picture's ``grid``.
+        """
+        share, found = self.share(), []
+        for kind, (modality, width) in KINDS.items():
+            spans = [span for span in self.capture.spans if span.modality == modality]
+            for start, stop, mean in best_windows(share, spans, width, most) if spans else ():
+                values = {"kind": kind, **self._described(start, stop, mean)}
+                if kind == "patches" and isinstance(place := span_at(self.capture.spans, start).locator, ImagePlace):
+                    values["grid"] = {"rows": place.grid.rows, "cols": place.grid.cols}
+                found.append(values)
+        return found
 
     def _favourites(self, what: str, most: int, width: int, modalities: tuple[str, ...]) -> Result:
         import xarray as xr

@@ -188,6 +188,22 @@ class RoutingWindows:
         arrays = (count[None], share[None], sink[None], np.asarray(tokens, np.int64)[None])
         return load_dataset(*arrays, self.routing, ["all"]).isel(group=0, drop=True)
 
+    def mean(self, metric: Literal["entropy", "sink"], start: int, stop: int) -> tuple[float, int]:
+        """Exact mean over the tokens and layers of a range, and of how many values; NaN and 0 where none was written."""
+        start, stop = check_range(self.routing, start, stop)
+        level = self.pyramids[metric].levels[0]
+        first, last = -(-start // level.width), stop // level.width
+        pieces = [(start, stop)]
+        total, count = 0.0, 0
+        if last > first:
+            total, count = float(level.total[first:last].sum()), int(level.count[first:last].sum())
+            pieces = [(start, first * level.width), (last * level.width, stop)]
+        for low, high in pieces:
+            if low < high:
+                values = per_token(self.routing, low, high)[{"entropy": "entropy", "sink": "sink_mass"}[metric]].values
+                total, count = total + float(np.nansum(values, dtype=np.float64)), count + int((~np.isnan(values)).sum())
+        return (total / count if count else float("nan")), count
+
     def _pass(self) -> Iterator[NDArray[np.float32]]:
         """One walk over the capture: yields entropy beside sink mass (t, 2l) and keeps load sums and limits."""
         for block in blocks(self.routing):

@@ -28,8 +28,10 @@ from engine.protocol import ScaleSconv, span_at
 from . import palettes
 from .effects import NO_ENGINE, Effects
 from .errors import SelectionError
+from .overviews import Overviews
 from .routing import group_tokens
-from .routing_views import quantise, span_json
+from .routing_answers import quantise
+from .routing_views import span_json
 from .sconv_windows import SconvWindows
 from .seam_analysis import BLOCK_TOKENS, notes_of
 from .token_text import token_text
@@ -64,7 +66,7 @@ class SconvSubject:
     @classmethod
     def of(cls, capture: Capture, engine: Engine | None = None, reply: Reply | None = None) -> SconvSubject:
         """The subject of a view over `capture`."""
-        return cls(capture, SconvWindows(capture.sconv, len(capture)), Effects(engine, reply))
+        return cls(capture, SconvWindows(capture.sconv, len(capture), Overviews(capture)), Effects(engine, reply))
 
 
 def traits(subject: SconvSubject) -> dict[str, Any]:
@@ -76,10 +78,10 @@ def traits(subject: SconvSubject) -> dict[str, Any]:
         ``meta``, ``kernels`` (float32 (l,site,tap,5): quantiles over channels), ``palette`` and ``diverging`` (256 × RGB), and what
         both sides may set: ``metric``, ``site``, ``tap``, ``layer``, ``stat``, ``selection``, ``window``.
     """
-    windows = subject.windows
+    windows, kernels = subject.windows, _kernels(subject.capture)
     return {
-        "meta": _meta(subject),
-        "kernels": kernel_quantiles(subject.capture).astype("<f4").tobytes(),
+        "meta": _meta(subject, kernels["channels"]),
+        "kernels": kernels["quantiles"].astype("<f4").tobytes(),
         "palette": palettes.cividis_bytes(),
         "diverging": palettes.diverging_bytes(),
         "metric": "ratio",
@@ -102,14 +104,25 @@ def answer(subject: SconvSubject, request: Any) -> tuple[dict[str, Any], list[by
 
 def kernel_quantiles(capture: Capture) -> np.ndarray:
     """Quantiles of every kernel's weights over its channels, shape (l, site, tap, 5); tap 0 first, NaN where there is none."""
-    kernel = capture.sconv["kernel"].transpose("l", "site", "tap", "c")
-    out = np.full((*kernel.shape[:3], len(QUANTILES)), np.nan, np.float32)
-    for row in range(kernel.sizes["l"]):
-        values = kernel.isel(l=row).values[:, ::-1]
-        held = ~np.isnan(values).all((1, 2))
-        if held.any():
-            out[row, held] = np.moveaxis(np.nanquantile(values[held], QUANTILES, axis=-1), 0, -1)
-    return out
+    return _kernels(capture)["quantiles"]
+
+
+def _kernels(capture: Capture) -> dict[str, np.ndarray]:
+    """``quantiles`` (l, site, tap, 5), and the number of ``channels`` (l, site)."""
+
+    def make() -> dict[str, np.ndarray]:
+        kernel = capture.sconv["kernel"].transpose("l", "site", "tap", "c")
+        out = np.full((*kernel.shape[:3], len(QUANTILES)), np.nan, np.float32)
+        channels = np.zeros(kernel.shape[:2], np.int64)
+        for row in range(kernel.sizes["l"]):
+            values = kernel.isel(l=row).values[:, ::-1]
+            channels[row] = (~np.isnan(values[:, -1])).sum(-1)
+            held = ~np.isnan(values).all((1, 2))
+            if held.any():
+                out[row, held] = np.moveaxis(np.nanquantile(values[held], QUANTILES, axis=-1), 0, -1)
+        return {"quantiles": out, "channels": channels}
+
+    return Overviews(capture).of("sconv-kernels", make)
 
 
 def tap_rows(subject: SconvSubject, layer: int, site: str, start: int, stop: int) -> list[dict[str, Any]]:
@@ -172,10 +185,9 @@ def without(subject: SconvSubject, sites: Sequence[str], layers: Sequence[int] |
     return key
 
 
-def _meta(subject: SconvSubject) -> dict[str, Any]:
+def _meta(subject: SconvSubject, channels: np.ndarray) -> dict[str, Any]:
     capture, windows = subject.capture, subject.windows
     kernel = capture.sconv["kernel"]
-    held = ~np.isnan(kernel.isel(tap=0).transpose("l", "site", "c").values)
     return {
         "tokens": windows.tokens,
         "recorded": int(capture.sconv.sizes["t"]),
@@ -184,7 +196,7 @@ def _meta(subject: SconvSubject) -> dict[str, Any]:
         "site_words": {site: SITE_WORDS.get(site, site) for site in windows.sites},
         "kernel_taps": int(kernel.sizes["tap"]),
         "taps": windows.taps,
-        "channels": held.sum(-1).tolist(),
+        "channels": channels.tolist(),
         "spans": [span_json(span) for span in capture.spans],
         "modalities": palettes.MODALITY_COLOURS,
         "missing": palettes.MISSING_COLOUR,

@@ -1,7 +1,7 @@
 """What a view of the short convolutions asks at any zoom: how much they add, in which direction, and which tap brings it.
 
-One pyramid per quantity and site, made when it is first asked for; a window of few tokens is computed from the arrays. Tokens that
-the plan did not record are NaN. Nothing here draws. Legend: T tokens, L layers, B buckets.
+One pyramid per quantity and site, made when it is first asked for and kept beside a saved capture; a window of few tokens is
+computed from the arrays. Tokens that the plan did not record are NaN. Nothing here draws. Legend: T tokens, L layers, B buckets.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import SelectionError
+from .overviews import Overviews, pack, unpack
 from .routing_levels import Level, Pyramid, build, first_level
 from .routing_windows import QUANTILE, SMALL_TOKENS, STATS, Stat, Strip
 from .seam_analysis import BLOCK_TOKENS, variables_of
@@ -46,8 +47,8 @@ class SconvWindows:
         0 when the plan kept norms alone.
     """
 
-    def __init__(self, data: xr.Dataset, tokens: int) -> None:
-        self.data, self.tokens = data, tokens
+    def __init__(self, data: xr.Dataset, tokens: int, kept: Overviews | None = None) -> None:
+        self.data, self.tokens, self._kept = data, tokens, kept or Overviews()
         self.layers: NDArray[np.int64] = np.asarray(data["l"].values)
         self.sites = tuple(str(site) for site in data["site"].values)
         self.taps = int(data.sizes["tap"]) if "by_tap" in data else 0
@@ -154,14 +155,18 @@ class SconvWindows:
 
     def _made(self, key: tuple[str, str, int]) -> tuple[Pyramid, tuple[float, float]]:
         if key not in self._held:
-            ends: list[NDArray[np.floating]] = []
-            made = build(self._pieces(key, ends), base=1 if self.tokens <= SMALL_TOKENS else COARSE_BASE)
-            low, high = (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else (0.0, 1.0)
-            self._held[key] = made, (float(low), float(max(high, low + 1e-6)))
+            self._held[key] = unpack(self._kept.of("sconv-" + "-".join(map(str, key)), lambda: pack(*self._walked(key))))
             while len(self._held) > HELD:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
         return self._held[key]
+
+    def _walked(self, key: tuple[str, str, int]) -> tuple[Pyramid, tuple[float, float]]:
+        """One walk over the capture."""
+        ends: list[NDArray[np.floating]] = []
+        made = build(self._pieces(key, ends), base=1 if self.tokens <= SMALL_TOKENS else COARSE_BASE)
+        low, high = (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else (0.0, 1.0)
+        return made, (float(low), float(max(high, low + 1e-6)))
 
     def _pieces(self, key: tuple[str, str, int], ends: list[NDArray[np.floating]]) -> Iterator[NDArray[np.float32]]:
         for start in range(0, self.tokens, BLOCK_TOKENS):

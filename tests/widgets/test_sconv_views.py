@@ -8,6 +8,7 @@ import pytest
 from engine.protocol import SconvPlan
 from tests.fabricated_capture import rendered
 from tests.fabricated_insides import capture, plan_of
+from workbench.captures import Capture
 from workbench.sconv_views import SconvSubject, answer, traits
 
 SOME = (5, 6, range(40, 140))
@@ -99,3 +100,34 @@ def test_what_cannot_be_answered_says_why(verb, args, words):
     reply, buffers = answer(subject()[0], {"id": 4, "verb": verb, "args": args})
     assert (reply["ok"], buffers) == (False, [])
     assert words in reply["error"]["message"]
+
+
+def test_an_overview_is_kept_beside_the_capture_and_is_never_of_another(tmp_path, monkeypatch):
+    cap, _ = capture(plan_of(sconv=True))
+    path = cap.save(tmp_path / "run.zarr")
+    asked = {"id": 1, "verb": "strip", "args": {"metric": "ratio", "site": "mlp", "start": 0, "stop": len(cap), "buckets": 50}}
+
+    def look(source):
+        subject = SconvSubject.of(source)
+        return traits(subject)["kernels"], answer(subject, asked)
+
+    first = look(Capture.load(path))
+    assert {item.name for item in (path / "overview").iterdir()} == {"sconv-kernels.npz", "sconv-ratio-mlp-0.npz"}
+    walked = []
+    monkeypatch.setattr("workbench.sconv_windows.build", lambda *_, **__: walked.append(1))
+    assert look(Capture.load(path)) == first  # nothing was walked
+    assert not walked
+    monkeypatch.undo()
+
+    # Files of another capture, and damaged ones, are passed over and made anew.
+    (path / "overview" / "sconv-kernels.npz").write_bytes(b"damaged")
+    other, _ = capture(plan_of(sconv=True), seed=5)
+    there = other.save(tmp_path / "other.zarr")
+    (there / "overview").mkdir()
+    (there / "overview" / "sconv-ratio-mlp-0.npz").write_bytes((path / "overview" / "sconv-ratio-mlp-0.npz").read_bytes())
+    assert look(Capture.load(path)) == first
+    monkeypatch.setattr("workbench.overviews.Overviews._read", lambda *_: None)
+    fresh = look(Capture.load(there))
+    monkeypatch.undo()
+    assert fresh != first
+    assert look(Capture.load(there)) == fresh

@@ -1,5 +1,6 @@
 // A question whose failure is shown where the reader looks, and goes when a later one succeeds.
 
+import { goneBy } from "./connection.js";
 import { Superseded } from "./rpc.js";
 
 /**
@@ -17,21 +18,12 @@ export function createAsker(rpc, problem, signal) {
       shown = false;
       return answer;
     } catch (error) {
-      if (error instanceof Superseded || signal.aborted) return null;
+      const { code, message } = /** @type {any} */ (error);
+      if (error instanceof Superseded || signal.aborted || goneBy(code)) return null; // nobody there: the view's own notice says so
       shown = true;
       problem.hidden = false;
-      problem.textContent = /** @type {Error} */ (error).message;
+      problem.textContent = message;
       return null;
     }
   };
-}
-
-/**
- * The same for answers without bytes.
- * @param {{ask: Function}} rpc @param {any} problem element with role alert @param {AbortSignal} signal
- * @returns {(verb: string, args: any) => Promise<any>} the result, or null
- */
-export function createAsk(rpc, problem, signal) {
-  const ask = createAsker(rpc, problem, signal);
-  return async (verb, args) => (await ask(verb, args))?.result ?? null;
 }

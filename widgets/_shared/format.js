@@ -24,6 +24,9 @@ export function tokens(start, stop) {
   return stop - start === 1 ? `token ${count(start)}` : `tokens ${count(start)} to ${count(stop - 1)}`;
 }
 
+/** With its first letter large. @param {string} text */
+export const sentence = (text) => text[0].toUpperCase() + text.slice(1);
+
 /**
  * The span that holds token t (spans partition the tokens, sorted).
  * @param {any[]} spans @param {number} t
@@ -55,6 +58,12 @@ export function place(span, t) {
     return `${span.label}, ${at.toFixed(2)} to ${Math.min(at + 0.05, where.stop_s).toFixed(2)} s`;
   }
   return where.page && !span.label.includes("page") ? `${span.label}, page ${where.page}` : span.label;
+}
+
+/** Where a range of tokens comes from, its first and its last. @param {any[]} spans @param {number[]} range */
+export function whereOf(spans, [start, stop]) {
+  const [first, last] = [place(spanAt(spans, start), start), place(spanAt(spans, stop - 1), stop - 1)];
+  return first === last ? first : `${first} – ${last}`;
 }
 
 /** Text of a token with its spaces and line ends made visible. @param {string} text */

@@ -12,13 +12,13 @@ export function createLegend(palette) {
   const el = element("span", { class: "ink-legend" }, [title, low, canvas, high]);
   return {
     el,
-    /** @param {string} words what the colour means @param {string} from @param {string} to */
-    set(words, from, to) {
+    /** @param {string} words what the colour means @param {string} from @param {string} to @param {Uint8Array} [by] palette */
+    set(words, from, to, by = palette) {
       [title.textContent, low.textContent, high.textContent] = [words, from, to];
       const context = fit(canvas, WIDTH, HEIGHT);
       for (let x = 0; x < WIDTH; x += 1) {
         const at = Math.round((x / (WIDTH - 1)) * 254) * 3;
-        context.fillStyle = `rgb(${palette[at]} ${palette[at + 1]} ${palette[at + 2]})`;
+        context.fillStyle = `rgb(${by[at]} ${by[at + 1]} ${by[at + 2]})`;
         context.fillRect(x, 0, 1, HEIGHT);
       }
     },

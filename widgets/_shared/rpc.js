@@ -2,7 +2,9 @@
 //
 // Request {id, verb, args}; answer {id, ok, result} with binary buffers, or {id, ok: false, error: {code, message}}. Questions are
 // put in lanes: a lane has at most one question under way and one waiting, the newest; a question it replaces is told so. That
-// bounds what a dragged pointer can pile up in a busy kernel, and nothing older can overwrite something newer.
+// bounds what a dragged pointer can pile up in a busy kernel, and nothing older can overwrite something newer. A notebook's server
+// drops messages when too many come at once: a question that stays without an answer is sent again under its own id, and Python
+// remembers what it did for an id, so that nothing is lost and nothing is done twice.
 
 import { asUint8 } from "./bytes.js";
 
@@ -19,13 +21,18 @@ export class RequestError extends Error {
 }
 
 export const TIMEOUT_MS = 30_000;
+export const REPEAT_MS = 6_000;
+const SILENCE = "no answer from Python: is the kernel busy, or gone? Run the cell again.";
 
 /**
  * @param {any} model host model: send, on, off
- * @param {{timeout_ms?: number}} [options]
+ * @param {{timeout_ms?: number, repeat_ms?: number, heard?: (problem: RequestError | null) => void}} [options] `repeat_ms`: 0 never
+ *   sends again (hosts whose messages are requests of their own); `heard` is told of every answer and every failure
  */
 export function createRpc(model, options = {}) {
   const timeout_ms = options.timeout_ms ?? TIMEOUT_MS;
+  const repeat_ms = options.repeat_ms ?? (model.widget_manager ? REPEAT_MS : 0);
+  const heard = options.heard ?? (() => {});
   const prefix = Math.random().toString(36).slice(2, 8);
   let count = 0;
   /** @type {Map<string, any>} questions under way, by id */
@@ -36,16 +43,27 @@ export function createRpc(model, options = {}) {
   const listen = (/** @type {any} */ content, /** @type {any[]} */ buffers) => {
     const question = content && open.get(content.id);
     if (!question) return;
-    finish(question);
-    if (content.ok) question.resolve({ result: content.result, buffers: (buffers || []).map(asUint8) });
-    else question.reject(new RequestError(content.error?.message ?? "the request failed", content.error?.code ?? "unknown"));
-    advance(question.lane);
+    if (content.ok) {
+      finish(question);
+      heard(null);
+      question.resolve({ result: content.result, buffers: (buffers || []).map(asUint8) });
+      advance(question.lane);
+    } else fail(question, content.error?.message ?? "the request failed", content.error?.code ?? "unknown");
   };
   model.on("msg:custom", listen);
 
   function finish(/** @type {any} */ question) {
     clearTimeout(question.timer);
+    clearInterval(question.repeat);
     open.delete(question.id);
+  }
+
+  function fail(/** @type {any} */ question, /** @type {string} */ message, /** @type {string} */ code) {
+    finish(question);
+    const problem = new RequestError(message, code);
+    heard(problem);
+    question.reject(problem);
+    advance(question.lane);
   }
 
   function advance(/** @type {string} */ name) {
@@ -59,12 +77,16 @@ export function createRpc(model, options = {}) {
 
   function put(/** @type {any} */ question) {
     open.set(question.id, question);
-    question.timer = setTimeout(() => {
-      finish(question);
-      question.reject(new RequestError("no answer from Python: is the kernel busy, or gone? Run the cell again.", "timeout"));
-      advance(question.lane);
-    }, timeout_ms);
-    model.send({ id: question.id, verb: question.verb, args: question.args });
+    const send = () => {
+      try {
+        model.send({ id: question.id, verb: question.verb, args: question.args });
+      } catch { // the host has no way to Python any more
+        fail(question, SILENCE, "gone");
+      }
+    };
+    question.timer = setTimeout(() => fail(question, SILENCE, "timeout"), timeout_ms);
+    if (repeat_ms) question.repeat = setInterval(send, repeat_ms);
+    send();
   }
 
   return {
@@ -76,7 +98,7 @@ export function createRpc(model, options = {}) {
     ask(verb, args, name = verb) {
       return new Promise((resolve, reject) => {
         count += 1;
-        const question = { id: `${prefix}-${count}`, verb, args, lane: name, resolve, reject, timer: undefined };
+        const question = { id: `${prefix}-${count}`, verb, args, lane: name, resolve, reject, timer: undefined, repeat: undefined };
         const lane = lanes.get(name) ?? { busy: false, next: null };
         lanes.set(name, lane);
         if (!lane.busy) {
@@ -91,7 +113,7 @@ export function createRpc(model, options = {}) {
     /** Stop listening and drop what is under way. */
     dispose() {
       model.off("msg:custom", listen);
-      for (const question of open.values()) clearTimeout(question.timer);
+      for (const question of [...open.values()]) finish(question);
       open.clear();
       lanes.clear();
     },

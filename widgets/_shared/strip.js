@@ -276,11 +276,14 @@ export function createStrip({ meta, palette, signal, onHover, onSelect, onWindow
       [marked, single] = [l, label];
       draw();
     },
-    /** Replace the pictures: the overview below, the window's own above it. @param {any[]} strips */
-    setStrips(strips) {
-      layers = strips.filter(Boolean).map((strip) => ({
-        ...strip, picture: paint(strip.values, strip.rows, strip.buckets, palette, rgb(meta.missing)),
-      }));
+    /** Pointed at elsewhere. @param {number | null} t */
+    setHovered(t) {
+      hovered = t;
+      draw();
+    },
+    /** Replace the pictures: the overview below, the window's own above it. @param {any[]} strips @param {Uint8Array} [by] palette */
+    setStrips(strips, by = palette) {
+      layers = strips.filter(Boolean).map((strip) => ({ ...strip, picture: paint(strip.values, strip.rows, strip.buckets, by, rgb(meta.missing)) }));
       draw();
     },
   };

@@ -2,6 +2,8 @@
 
 import { asFloat32 } from "../_shared/bytes.js";
 import { count, tokens } from "../_shared/format.js";
+import { pictureOf } from "../_shared/media.js";
+import { createHeated } from "./media.js";
 
 const PASSAGE_TOKENS = 400;
 
@@ -24,23 +26,13 @@ export function passageOf([from, to], range) {
   return [start, Math.min(to, start + PASSAGE_TOKENS)];
 }
 
-/** @param {Uint8Array} bytes a PNG */
-async function pictureOf(bytes) {
-  const url = URL.createObjectURL(new Blob([/** @type {any} */ (bytes)], { type: "image/png" }));
-  try {
-    const picture = new Image();
-    picture.src = url;
-    await picture.decode();
-    return picture;
-  } finally {
-    URL.revokeObjectURL(url);
-  }
-}
-
 /**
- * @param {{meta: any, ask: Function, row: () => any, show: (given: any) => void, chosen: (range: number[] | null) => void}} options
+ * @param {{meta: any, ask: Function, row: () => any, signal: AbortSignal, chosen: (range: number[] | null) => void,
+ *   onHover: (words: string | null) => void, onSelect: (range: number[]) => void}} options
  */
-export function createSource({ meta, ask, row, show, chosen }) {
+export function createSource({ meta, ask, row, signal, chosen, onHover, onSelect }) {
+  const heated = createHeated({ signal, onHover, onSelect });
+  const { show } = heated;
   /** Weights from `start` on: an answer holds so many tokens, a long item takes several. */
   async function weightsOf(/** @type {number} */ start, /** @type {number} */ stop) {
     const weights = new Float32Array(stop - start);
@@ -55,8 +47,12 @@ export function createSource({ meta, ask, row, show, chosen }) {
     return { weights, texts: first?.texts ?? [], finest: first?.finest ?? 1 };
   }
   return {
+    el: heated.el,
+    draw: heated.draw,
+    resize: heated.resize,
     /** @param {any[]} parts @param {number[] | null} range */
     async show(parts, range) {
+      heated.setSelection(range ? [range] : []);
       const found = partOf(parts, range);
       if (!found) return show(null);
       const { part, stretch } = found;

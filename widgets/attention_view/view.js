@@ -4,23 +4,21 @@
 // head (-1 for the mean), selection [start, stop), window [start, stop). Questions: row, parts, heads, tokens, media, profile, mask,
 // effects, stop.
 
-import { createAsker } from "../_shared/ask.js";
 import { asFloat32, asUint8 } from "../_shared/bytes.js";
-import { watchTheme } from "../_shared/canvas.js";
 import { button, choice, element } from "../_shared/dom.js";
-import { bits, count, percent, place, signed, spanAt, tokens, visible } from "../_shared/format.js";
+import { bits, count, percent, place, sentence, signed, spanAt, tokens, visible } from "../_shared/format.js";
 import { createLegend } from "../_shared/legend.js";
+import { createLife } from "../_shared/life.js";
 import { createMatrix } from "../_shared/matrix.js";
 import { createPolling } from "../_shared/polling.js";
-import { createRpc } from "../_shared/rpc.js";
 import { createStrip } from "../_shared/strip.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createTabled } from "../_shared/table.js";
 import { limits, toBytes } from "./lanes.js";
-import { createMedia } from "./media.js";
 import { createParts } from "./parts.js";
 import { createProfile } from "./profile.js";
 import { createQueries } from "./queries.js";
 import { createSource } from "./source.js";
+import { tablesOf } from "./tables.js";
 
 /** @type {[string, string, (v: number) => string][]} what colours the heads, in the order of `measures` */
 const MEASURES = [
@@ -31,21 +29,12 @@ const LANES = ["weight", "content", "bias"];
 const IDLE = "Point at a head, a token or a patch, or move with the arrow keys.";
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
+export function render(host) {
+  const { model, el } = host;
   const meta = model.get("meta");
-  const ending = new AbortController();
-  const { signal } = ending;
+  const life = createLife(host, { lost: "the capture in memory, unless it was saved, and what masking has shown" });
+  const { signal, ask, get, tell, selection, problem } = life;
   const palette = asUint8(model.get("palette"));
-  const rpc = createRpc(model);
-  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
-  const ask = createAsker(rpc, problem, signal);
-  const get = (/** @type {string} */ name) => model.get(name);
-  const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
-    if (JSON.stringify(get(name)) === JSON.stringify(value)) return;
-    model.set(name, value);
-    model.save_changes();
-  };
-  const selection = () => (get("selection")?.length === 2 ? get("selection") : null);
   const row = () => ({ query: get("query"), layer: get("layer"), head: get("head") });
   const headName = () => (get("head") < 0 ? "mean over heads" : `head ${get("head")}`);
   let measures = asFloat32(get("measures"));
@@ -84,22 +73,24 @@ export function render({ model, el, signal: hostSignal }) {
   const stripLegend = createLegend(palette);
   const which = element("span", { class: "ink-shown" });
   const mean = button("Mean over heads", "Show the mean over all heads of this layer", () => tell("head", -1), signal);
-  const mask = button("Mask the selection", "Mask the chosen tokens and judge the answer again", () => startMask(selection() && [selection()]), signal);
+  const mask = button("Mask the selection", "Mask the chosen tokens and judge the answer again", () => startMask([selection() ?? []].filter((range) => range.length)), signal);
   const table = createParts({ meta, signal, onChoose: choosePart, onMask: startMask, onStop: () => ask("stop") });
-  const media = createMedia({ signal, onHover: (words) => say(words), onSelect: (range) => tell("selection", range) });
-  const source = createSource({ meta, ask, row, show: media.show, chosen: table.setChosen });
+  const source = createSource({ meta, ask, row, signal, chosen: table.setChosen, onHover: (words) => say(words), onSelect: (range) => tell("selection", range) });
   const left = element("div", {}, [element("div", { class: "ink-row" }, [measureChoice.el, matrixLegend.el]), matrix.el]);
   const right = element("div", {}, [profile.el]);
   const chart = element("div", {}, [
-    queries.el,
     element("div", { class: "ink-split" }, [left, right]),
     element("div", { class: "ink-row" }, [which, mean, element("span", { class: "ink-buttons" }, [
       button("−", "Zoom out", () => strip.zoom(2), signal), button("+", "Zoom in", () => strip.zoom(0.5), signal),
       button("All", "Show all tokens", () => strip.setView(0, meta.tokens), signal),
     ]), mask, stripLegend.el]),
-    strip.el, readout,
-    element("div", { class: "ink-split is-wide" }, [table.el, media.el]),
+    strip.el,
   ]);
+  const under = element("div", { class: "ink-split is-wide" }, [table.el, source.el]);
+  const tabled = createTabled({
+    chart, signal, onChart: () => resize(),
+    tables: () => tablesOf({ meta, measures, measure: MEASURES[measure], at: measure, detail, row: `${which.textContent}` }),
+  });
   const kept = { pooled: `summed over spans and buckets of ${tokensWord(meta.finest)}`, topk: `the ${meta.top} largest weights of each row`,
     whole: "every key of each row" }[/** @type {string} */ (meta.keep)];
   const more = meta.queries_in_all > meta.queries.length ? ` (the first ${count(meta.queries.length)} here)` : "";
@@ -108,11 +99,10 @@ export function render({ model, el, signal: hostSignal }) {
       element("p", { class: "ink-title", text: "Attention" }),
       element("p", { class: "ink-facts", text: `${count(meta.queries_in_all)} query token${meta.queries_in_all === 1 ? "" : "s"}${more} over ` +
         `${count(meta.tokens)} tokens · ${meta.layers.length} layers, ${meta.globals.length} of them global · ${meta.heads.length} heads · ${kept}` }),
-    ])]),
+    ]), tabled.button]),
     ...meta.notices.map((/** @type {string} */ text) => element("p", { class: "ink-notice", text })),
-    chart, problem, element("p", { class: "ink-foot", text: `${meta.foot}${meta.causes ? ` ${meta.causes}` : ""}` }),
+    queries.el, chart, tabled.el, readout, under, problem, element("p", { class: "ink-foot", text: `${meta.foot}${meta.causes ? ` ${meta.causes}` : ""}` }),
   ]);
-  el.replaceChildren(root);
 
   function tokensWord(/** @type {number} */ n) {
     return n === 1 ? "one token" : `${count(n)} tokens`;
@@ -120,6 +110,7 @@ export function render({ model, el, signal: hostSignal }) {
 
   // Showing.
   function showMatrix() {
+    tabled.refresh();
     const size = meta.layers.length * meta.heads.length;
     const values = measures.slice(measure * size, (measure + 1) * size);
     const [, words, named] = MEASURES[measure];
@@ -139,6 +130,7 @@ export function render({ model, el, signal: hostSignal }) {
     const { bytes, top } = toBytes(detail.values, detail.buckets);
     stripLegend.set("Weight, square-root scale", "0", percent(top));
     strip.setStrips([{ ...detail, rows: 3, values: bytes }]);
+    tabled.refresh();
   }
 
   // Asking.
@@ -181,13 +173,14 @@ export function render({ model, el, signal: hostSignal }) {
   }, signal);
   function setEffects(/** @type {any} */ state) {
     effects = state;
+    life.connection.heard(state.problem);
     table.setEffects(effects);
     showRow();
     const last = effects.found.at(-1);
     if (last && last.drop != null && !effects.running) say(`Without it: ${signed(-last.drop)} nat`, [last.words]);
   }
-  async function startMask(/** @type {number[][] | null} */ ranges) {
-    if (!ranges) return;
+  async function startMask(/** @type {number[][]} */ ranges) {
+    if (!ranges.length) return;
     const found = await ask("mask", { ranges });
     if (!found) return;
     setEffects(found.result);
@@ -203,7 +196,6 @@ export function render({ model, el, signal: hostSignal }) {
     if (!range) return readout.replaceChildren(IDLE);
     return say(sentence(tokens(range[0], range[1])), [place(spanAt(meta.spans, range[0]), range[0])]);
   }
-  const sentence = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1);
   function readHead(/** @type {number[] | null} */ cell) {
     if (!cell) return rest0();
     const size = meta.layers.length * meta.heads.length;
@@ -234,25 +226,20 @@ export function render({ model, el, signal: hostSignal }) {
       if (start !== now[0] || stop !== now[1]) strip.setView(start, stop, true);
       fetchRow();
     }],
-  ]).map(([name, changed]) => /** @type {[string, () => void]} */ ([`change:${name}`, changed]));
-  for (const [name, changed] of follow) model.on(name, changed);
+  ]);
 
   function resize() {
-    const width = Math.max(320, Math.floor(chart.clientWidth || el.clientWidth));
+    const width = Math.max(280, Math.floor(chart.clientWidth || under.clientWidth || el.clientWidth));
     const half = width >= 720 ? Math.floor((width - 32) / 2) : width;
     matrix.resize(half);
     profile.resize(half);
     strip.resize(width);
-    media.resize(width >= 960 ? Math.floor((width - 32) * 0.42) : width);
-    hideTwin(el, true);
+    source.resize(width >= 960 ? Math.floor((width - 32) * 0.42) : width);
   }
-  const observer = new ResizeObserver(resize);
-  observer.observe(el);
-  const stopWatching = watchTheme(() => { for (const item of [matrix, profile, strip, media]) item.draw(); });
   const [from, to] = get("window");
   strip.setView(from, to, true);
   strip.setSelection(selection());
-  resize();
+  const end = life.begin(root, follow, { resize, redraw: () => { for (const item of [matrix, profile, strip, source]) item.draw(); } });
   queries.setChosen(get("query"));
   showMatrix();
   showRow();
@@ -261,15 +248,5 @@ export function render({ model, el, signal: hostSignal }) {
   fetchProfile();
   if (selection() || get("query") > 0) fetchHeads();
   if (!meta.causes) polling.start();
-
-  const end = () => {
-    ending.abort();
-    for (const [name, changed] of follow) model.off(name, changed);
-    observer.disconnect();
-    stopWatching();
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", end);
   return end;
 }

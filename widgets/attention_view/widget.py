@@ -119,6 +119,9 @@ class AttentionView(TwinnedWidget):
     def twin_html(self) -> str:
         return picture_html(self.snapshot(), f"Attention, static picture: {self!r}")
 
+    def _engine(self) -> Engine | None:
+        return self.subject.effects.engine
+
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.subject, request)
 

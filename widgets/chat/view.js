@@ -5,20 +5,19 @@
 // Nothing is lost when an update is dropped: `turns` carries every finished turn.
 // Keyboard: Enter sends, Shift+Enter starts a line, Escape stops the answer or leaves an edit.
 
-import { createAsk } from "../_shared/ask.js";
 import { frame } from "../_shared/canvas.js";
+import { goneBy } from "../_shared/connection.js";
 import { button, choice, element } from "../_shared/dom.js";
 import { count } from "../_shared/format.js";
-import { createRpc } from "../_shared/rpc.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createLife } from "../_shared/life.js";
 import { createLive } from "./live.js";
 import { createTurn } from "./turn.js";
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
-  const ending = new AbortController();
-  const { signal } = ending;
-  const rpc = createRpc(model, { timeout_ms: 120_000 });
+export function render(host) {
+  const { model } = host;
+  const life = createLife(host, { lost: "the conversation, unless it was saved, and an answer under way", timeout_ms: 120_000 });
+  const { signal, rpc, ask, problem, tell } = life;
   const meta = () => model.get("meta");
   const settings = () => model.get("settings");
   /** @type {Map<string, {key: string, el: HTMLElement}>} turns as drawn, by id: only what changed is made again */
@@ -32,8 +31,6 @@ export function render({ model, el, signal: hostSignal }) {
   const empty = element("p", { class: "ink-facts ink-empty", text: "Ask about what is in the context. The answer streams here." });
   const parts = element("p", { class: "ink-parts", "aria-label": "What stands before the conversation" });
   const live = createLive();
-  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
-  const ask = createAsk(rpc, problem, signal);
   const input = element("textarea", { class: "ink-input", rows: "2", "aria-label": "Your message", placeholder: "Ask…" });
   const send = button("Send", "Send the message", () => submit(), signal);
   const stop = button("Stop", "Stop the answer", () => ask("stop", {}), signal);
@@ -50,7 +47,6 @@ export function render({ model, el, signal: hostSignal }) {
     element("div", { class: "ink-compose" }, [input, element("div", { class: "ink-send" }, [send, stop])]),
     element("div", { class: "ink-row" }, [effort.el, temperature, limit, cost]),
   ]);
-  el.replaceChildren(root);
 
   function number(/** @type {string} */ label, /** @type {number} */ value, /** @type {Record<string, number>} */ range, /** @type {(v: number) => void} */ changed) {
     const field = element("input", { type: "number", value, ...range });
@@ -61,8 +57,7 @@ export function render({ model, el, signal: hostSignal }) {
     return element("label", { class: "ink-choice" }, [element("span", { text: label }), field]);
   }
   function change(/** @type {Record<string, any>} */ values) {
-    model.set("settings", { ...settings(), ...values });
-    model.save_changes();
+    tell("settings", { ...settings(), ...values });
     priceSoon();
   }
   async function submit() {
@@ -100,10 +95,7 @@ export function render({ model, el, signal: hostSignal }) {
     retry: (/** @type {string} */ id) => ask("retry", { turn: id }),
     edit: (/** @type {string} */ id, /** @type {string} */ text) => ask("edit", { turn: id, text }),
     branch: (/** @type {string} */ id, /** @type {number} */ to) => ask("branch", { turn: id, to }),
-    inspect: (/** @type {string} */ id) => {
-      model.set("chosen", id);
-      model.save_changes();
-    },
+    inspect: (/** @type {string} */ id) => tell("chosen", id),
   };
   function showTurns() {
     const turns = model.get("turns");
@@ -137,9 +129,11 @@ export function render({ model, el, signal: hostSignal }) {
     if (busy()) root.querySelector(".ink-live")?.scrollIntoView({ block: "nearest" });
   });
   function showProblem() {
-    const said = model.get("problem")?.message;
-    problem.hidden = !said;
-    problem.textContent = said ?? "";
+    const said = model.get("problem");
+    problem.hidden = !said?.message || Boolean(goneBy(said.code)); // nobody there: the notice says so, and offers to reconnect
+    problem.textContent = said?.message ?? "";
+    if (said?.message) life.connection.heard(said);
+    else life.connection.back();
   }
 
   input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
@@ -155,23 +149,11 @@ export function render({ model, el, signal: hostSignal }) {
   const follow = /** @type {[string, () => void][]} */ ([
     ["turns", showTurns], ["live", showLive], ["meta", showMeta], ["problem", showProblem], ["chosen", showTurns],
     ["settings", () => { effort.select.value = settings().effort ?? ""; }],
-  ]).map(([name, changed]) => /** @type {[string, () => void]} */ ([`change:${name}`, changed]));
-  for (const [name, changed] of follow) model.on(name, changed);
-  const observer = new ResizeObserver(() => hideTwin(el, true));
-  observer.observe(el);
+  ]);
+  const end = life.begin(root, follow, { ended: () => clearTimeout(resting) });
   showMeta();
   showTurns();
   showLive();
   showProblem();
-
-  const end = () => {
-    ending.abort();
-    clearTimeout(resting);
-    for (const [name, changed] of follow) model.off(name, changed);
-    observer.disconnect();
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", end);
   return end;
 }

@@ -100,6 +100,13 @@ class Chat(TwinnedWidget):
             for name, value in self.session.state().items():
                 setattr(self, name, value)
 
+    def _engine(self) -> Engine:
+        return self.session.engine
+
+    def _reconnected(self) -> None:
+        self.session.problem = {}
+        self._show()
+
     def twin_html(self) -> str:
         rows = "".join(
             f"<p><b>{'You' if turn['role'] == 'user' else 'Inkling' if turn['role'] == 'reply' else turn['role'].title()}</b> "

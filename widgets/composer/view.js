@@ -3,12 +3,10 @@
 // Trait from Python: state (see workbench/composing_sessions.py). Questions: state, edit, cost, text, upload, drop, door, preview; an
 // answer that changes something carries the whole state, so hosts that carry no news of their own lose nothing.
 
-import { createAsker } from "../_shared/ask.js";
-import { watchTheme } from "../_shared/canvas.js";
 import { button, choice, element } from "../_shared/dom.js";
 import { count } from "../_shared/format.js";
-import { createRpc, Superseded } from "../_shared/rpc.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createLife } from "../_shared/life.js";
+import { Superseded } from "../_shared/rpc.js";
 import { createAdding } from "./adding.js";
 import { createEntries } from "./entries.js";
 import { createPreviews } from "./previews.js";
@@ -18,12 +16,10 @@ import { createWindow } from "./window.js";
 const IDLE = "Point at an edit, or move to it, to see what it costs before it is made.";
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
-  const ending = new AbortController();
-  const { signal } = ending;
-  const rpc = createRpc(model, { timeout_ms: 120_000 }); // a long document takes its time to be read
-  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
-  const ask = createAsker(rpc, problem, signal);
+export function render(host) {
+  const { model, el } = host;
+  const life = createLife(host, { lost: "the context, unless it was saved", timeout_ms: 120_000, again: () => refresh() }); // long documents take time
+  const { signal, rpc, ask, problem } = life;
   let state = model.get("state");
   let chosen = -1;
   let page = 0;
@@ -61,7 +57,6 @@ export function render({ model, el, signal: hostSignal }) {
     bar.el, kinds, over, readout, problem, columns,
     element("details", { class: "ink-where" }, [element("summary", { text: "Where the tokens are, without the framing of messages" }), tree]), notes,
   ]);
-  el.replaceChildren(root);
 
   function editButton(/** @type {string} */ text, /** @type {string} */ label, /** @type {any} */ what) {
     const made = button(text, label, () => edit(what), signal);
@@ -73,6 +68,8 @@ export function render({ model, el, signal: hostSignal }) {
   // Showing.
   function apply(/** @type {any} */ given) {
     if (!given) return;
+    if (given.problem) life.connection.heard(given.problem); // the engine is gone, or cannot say what it has cached
+    else life.connection.back();
     state = given;
     const { totals, settings, history } = state;
     const took = totals.compute_s == null ? "" : `, about ${totals.compute_s < 10 ? totals.compute_s.toFixed(1) : count(Math.round(totals.compute_s))} s`;
@@ -149,31 +146,15 @@ export function render({ model, el, signal: hostSignal }) {
     if (found) return previews.show(found.result, found.buffers);
     return undefined;
   }
-  const follow = () => apply(model.get("state"));
-  model.on("change:state", follow);
-
   function resize() {
-    const width = Math.max(320, Math.floor(root.clientWidth || el.clientWidth));
+    const width = Math.max(280, Math.floor(root.clientWidth || el.clientWidth));
     bar.resize(width);
     previews.resize((width >= 800 ? Math.floor((width - 32) * 0.38) : width) - 2); // an outline around the picture
-    hideTwin(el, true);
   }
-  const observer = new ResizeObserver(resize);
-  observer.observe(el);
-  const stopWatching = watchTheme(() => { bar.draw(); previews.draw(); });
-  resize();
+  const end = life.begin(root, [["state", () => apply(model.get("state"))]], {
+    resize, redraw: () => { bar.draw(); previews.draw(); }, ended: adding.end,
+  });
   apply(state);
   refresh(); // what the engine has cached may have changed since the state was saved
-
-  const end = () => {
-    ending.abort();
-    adding.end();
-    model.off("change:state", follow);
-    observer.disconnect();
-    stopWatching();
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", end);
   return end;
 }

@@ -71,6 +71,13 @@ class Composer(TwinnedWidget):
             session.close()
         super().close()
 
+    def _engine(self) -> Any:
+        engine = self.session.engine
+        return engine if hasattr(engine, "reconnect") else None
+
+    def _reconnected(self) -> None:
+        self.refresh()
+
     def twin_html(self) -> str:
         budget = self.context.budget(getattr(self.session.engine, "info", self.session.engine), max_tokens=self.session.max_tokens)
         words = html.escape(f"{budget.prompt_tokens:,} tokens of {budget.limit_tokens:,}")

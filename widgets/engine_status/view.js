@@ -2,30 +2,25 @@
 //
 // Traits, all from Python: info, status, problem, history (float32 (n,4)). Questions: log, stop.
 
-import { createAsk } from "../_shared/ask.js";
 import { asFloat32 } from "../_shared/bytes.js";
-import { watchTheme } from "../_shared/canvas.js";
 import { button, element } from "../_shared/dom.js";
 import { count, percent } from "../_shared/format.js";
-import { createRpc } from "../_shared/rpc.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createLife } from "../_shared/life.js";
 import { createSpark } from "./spark.js";
 
 const HISTORY_S = 120;
 const [READ, WRITTEN] = ["#0072B2", "#D55E00"]; // Okabe-Ito blue and vermilion, named beside
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
-  const ending = new AbortController();
-  const { signal } = ending;
-  const rpc = createRpc(model);
+export function render(host) {
+  const { model } = host;
+  const life = createLife(host, { lost: "nothing: an engine outlives its notebooks", timeout_ms: 90_000 });
+  const { signal, problem, ask: question } = life;
 
   const title = element("p", { class: "ink-title" });
   const facts = element("p", { class: "ink-facts" });
   const pill = element("span", { class: "ink-pill", role: "status" });
   const notice = element("p", { class: "ink-notice", hidden: true });
-  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
-  const question = createAsk(rpc, problem, signal);
   const sparks = { kv: createSpark(READ), read: createSpark(READ), written: createSpark(WRITTEN) };
   const tile = (/** @type {string} */ label, /** @type {any} */ spark) => {
     const [value, note] = [element("b"), element("span", { class: "ink-tile-note" })];
@@ -49,7 +44,7 @@ export function render({ model, el, signal: hostSignal }) {
   const details = element("dl", { class: "ink-details" });
   const detailBox = element("details", { class: "ink-more" }, [element("summary", { text: "What it is and can do" }), details]);
   const stop = button("Stop engine", "Stop the engine, for everyone who uses it", () => ask(true), signal);
-  const sure = button("Stop it for everyone", "Confirm: stop the engine", () => end(), signal);
+  const sure = button("Stop it for everyone", "Confirm: stop the engine", () => stopIt(), signal);
   const keep = button("Keep it", "Leave the engine running", () => ask(false), signal);
   const confirm = element("span", { class: "ink-buttons", hidden: true }, [sure, keep]);
   const root = element("section", { class: "ink-widget ink-engine", "aria-label": "Engine" }, [
@@ -58,25 +53,24 @@ export function render({ model, el, signal: hostSignal }) {
     ]),
     notice, problem, element("div", { class: "ink-tiles" }, Object.values(tiles).map((item) => item.box)), table, idle, logBox, detailBox,
   ]);
-  el.replaceChildren(root);
 
   function ask(/** @type {boolean} */ on) {
     [stop.hidden, confirm.hidden] = [on, !on];
     (on ? keep : stop).focus();
   }
-  async function end() {
+  async function stopIt() {
     sure.disabled = keep.disabled = true;
     sure.textContent = "Stopping…";
-    await question("stop", {});
+    await question("stop");
     sure.disabled = keep.disabled = false;
     sure.textContent = "Stop it for everyone";
     ask(false);
   }
   async function readLog() {
-    const found = await question("log", {});
+    const found = await question("log");
     if (!found) return;
     const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
-    log.textContent = found.text;
+    log.textContent = found.result.text;
     if (atEnd) log.scrollTop = log.scrollHeight;
   }
 
@@ -90,8 +84,8 @@ export function render({ model, el, signal: hostSignal }) {
     pill.dataset.state = pill.textContent;
     notice.hidden = !info.random_weights;
     notice.textContent = "The checkpoint has random weights: its answers are noise, and say so.";
-    problem.hidden = !lost;
-    if (lost) problem.textContent = `${gone.message} The numbers below are the last ones it gave.`;
+    if (lost) life.connection.heard({ ...gone, message: `${gone.message} The numbers below are the last ones it gave.` });
+    else life.connection.back();
     stop.disabled = lost || info.kind !== "workbench";
     root.classList.toggle("is-lost", lost);
     numbers(status);
@@ -146,7 +140,6 @@ export function render({ model, el, signal: hostSignal }) {
     }
   }
 
-  const names = ["info", "status", "problem", "history"].map((name) => `change:${name}`);
   let waiting = false;
   const changed = () => { // four traits change at once
     if (waiting) return;
@@ -158,20 +151,7 @@ export function render({ model, el, signal: hostSignal }) {
       if (logBox.open) readLog();
     });
   };
-  for (const name of names) model.on(name, changed);
-  const observer = new ResizeObserver(() => { hideTwin(el, true); lines(); });
-  observer.observe(el);
-  const stopWatching = watchTheme(lines);
+  const end = life.begin(root, ["info", "status", "problem", "history"].map((name) => [name, changed]), { resize: lines, redraw: lines });
   show();
-
-  const dispose = () => {
-    ending.abort();
-    for (const name of names) model.off(name, changed);
-    observer.disconnect();
-    stopWatching();
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", dispose);
-  return dispose;
+  return end;
 }

@@ -74,6 +74,12 @@ class EngineStatus(TwinnedWidget):
             for name, value in self.watch.traits().items():
                 setattr(self, name, value)
 
+    def _engine(self) -> Engine:
+        return self.watch.engine
+
+    def _reconnected(self) -> None:
+        self.refresh()
+
     def twin_html(self) -> str:
         return engine_views.twin_html(self.watch)
 

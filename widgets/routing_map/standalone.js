@@ -9,7 +9,8 @@ const NOT_HERE = "This report holds the overview only: open the saved capture in
 
 /** @param {HTMLElement} el @param {{traits: any, bytes: Record<string, string>, arrays: any}} data */
 export function mount(el, { traits, bytes, arrays }) {
-  const state = { ...traits };
+  // A page without Python has no pictures and walks no capture.
+  const state = { ...traits, meta: { ...traits.meta, media: [], favourites: false } };
   for (const [name, text] of Object.entries(bytes)) state[name] = fromBase64(text);
   const answer = arrays
     ? answers(state.meta, {

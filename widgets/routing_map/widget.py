@@ -9,7 +9,8 @@ import traitlets
 from workbench.captures import Capture
 from workbench.errors import SelectionError
 from workbench.routing import check_cell, check_range
-from workbench.routing_views import answer, traits
+from workbench.routing_answers import answer, check_region
+from workbench.routing_views import traits
 from workbench.routing_windows import METRICS, STATS, Metric
 
 from .._esm import css, esm
@@ -29,12 +30,18 @@ class RoutingMap(TwinnedWidget):
         Chosen layer (the model's index) and expert.
     metric : {"entropy", "sink", "expert"}
         What colours the tokens.
+    against : Capture, optional
+        Another capture of the same model: the map shows what this one has more, expert by expert; and token by token where both are
+        of the same tokens (one context under different interventions).
 
     Examples
     --------
-    >>> m = RoutingMap(cap, selection=(120, 180))      # doctest: +SKIP
-    >>> m.selection, m.cell                            # doctest: +SKIP
-    ([120, 180], [])
+    >>> cap = eng.capture(ctx, CapturePlan(routing=True))              # doctest: +SKIP
+    >>> m = RoutingMap(cap, selection=(12, 18))                        # doctest: +SKIP
+    >>> m.selection, m.cell                                            # doctest: +SKIP
+    ([12, 18], [])
+    >>> RoutingMap(cap, against=cap).difference                        # doctest: +SKIP
+    True
     """
 
     _esm = esm("routing_map")
@@ -53,11 +60,16 @@ class RoutingMap(TwinnedWidget):
     """uint8 (l,b): overview strips."""
     palette = traitlets.Bytes().tag(sync=True)
     """256 × RGB."""
+    diverging = traitlets.Bytes().tag(sync=True)
     metric = traitlets.Enum(METRICS, default_value="sink").tag(sync=True)
     stat = traitlets.Enum(STATS, default_value="mean").tag(sync=True)
     """What a bucket of several tokens shows."""
+    difference = traitlets.Bool(False).tag(sync=True)
+    """Whether what this capture has more than the other is shown."""
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
     """Chosen tokens: [start, stop), or empty."""
+    region = traitlets.List(traitlets.List(traitlets.Int())).tag(sync=True)
+    """Ranges inside the selection that are meant, as a rectangle of patches has them; empty: all of it."""
     cell = traitlets.List(traitlets.Int()).tag(sync=True)
     """Chosen [layer, expert], or empty."""
     window = traitlets.List(traitlets.Int()).tag(sync=True)
@@ -65,12 +77,14 @@ class RoutingMap(TwinnedWidget):
 
     def __init__(
         self, capture: Capture, *, selection: tuple[int, int] | None = None, cell: tuple[int, int] | None = None,
-        metric: Metric = "sink",
+        metric: Metric = "sink", against: Capture | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(capture, Capture):
             raise TypeError(f"RoutingMap takes a Capture (eng.capture(…) or Capture.load(…)), not {type(capture).__name__}")
-        self.capture = capture
-        state = traits(capture)
+        if against is not None and not isinstance(against, Capture):
+            raise TypeError(f"against= takes another Capture, not {type(against).__name__}")
+        self.capture, self.against = capture, against
+        state = traits(capture, against=against)
         state.update(selection=list(selection or ()), cell=list(cell or ()), metric="expert" if cell else metric)
         super().__init__(**state)
 
@@ -82,6 +96,16 @@ class RoutingMap(TwinnedWidget):
                 raise SelectionError(f"a token range is [start, stop], not {value}")
             check_range(self.capture.routing, value[0], value[1])
         return value
+
+    @traitlets.validate("region")
+    def _check_region(self, proposal: dict[str, Any]) -> list[list[int]]:
+        return [list(pair) for pair in check_region(self.capture, proposal["value"])]
+
+    @traitlets.validate("difference")
+    def _check_difference(self, proposal: dict[str, Any]) -> bool:
+        if proposal["value"] and self.against is None:
+            raise SelectionError("there is no other capture to compare with: RoutingMap(cap, against=other)")
+        return proposal["value"]
 
     @traitlets.validate("cell")
     def _check_cell(self, proposal: dict[str, Any]) -> list[int]:
@@ -103,7 +127,7 @@ class RoutingMap(TwinnedWidget):
         return picture_html(self.snapshot(), f"Expert routing, static picture: {self.capture!r}")
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
-        return answer(self.capture, request)
+        return answer(self.capture, request, self.against)
 
     def __repr__(self) -> str:
         chosen = [f"tokens {self.selection[0]} to {self.selection[1] - 1}"] if self.selection else []

@@ -4,40 +4,30 @@
 // metric, site, tap, layer, stat, selection [start, stop), window [start, stop). Questions: strip, kernel, taps, token, without,
 // effects, stop.
 
-import { createAsker } from "../_shared/ask.js";
 import { asFloat32, asUint8 } from "../_shared/bytes.js";
-import { watchTheme } from "../_shared/canvas.js";
 import { button, choice, element } from "../_shared/dom.js";
-import { count, percent, place, spanAt, tokens, visible } from "../_shared/format.js";
+import { count, percent, place, sentence, spanAt, tokens, visible } from "../_shared/format.js";
 import { createLegend } from "../_shared/legend.js";
+import { createLife } from "../_shared/life.js";
 import { createPolling } from "../_shared/polling.js";
-import { createRpc } from "../_shared/rpc.js";
 import { createStrip } from "../_shared/strip.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createTabled } from "../_shared/table.js";
 import { createAsking } from "./asking.js";
 import { createKernel } from "./kernel.js";
 import { createKernels } from "./kernels.js";
+import { tablesOf } from "./tables.js";
 import { createTaps } from "./taps.js";
 
 const IDLE = "Point at a kernel or a token, or move with the arrow keys.";
 const number = (/** @type {number | null} */ value) => (value == null ? "–" : value.toFixed(2).replace("-", "−"));
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
+export function render(host) {
+  const { model, el } = host;
   const meta = model.get("meta");
-  const ending = new AbortController();
-  const { signal } = ending;
+  const life = createLife(host, { lost: "the capture in memory, unless it was saved, and what was asked again" });
+  const { signal, ask, get, tell, selection, problem } = life;
   const palette = asUint8(model.get("palette"));
-  const rpc = createRpc(model);
-  const problem = element("p", { class: "ink-problem", role: "alert", hidden: true });
-  const ask = createAsker(rpc, problem, signal);
-  const get = (/** @type {string} */ name) => model.get(name);
-  const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
-    if (JSON.stringify(get(name)) === JSON.stringify(value)) return;
-    model.set(name, value);
-    model.save_changes();
-  };
-  const selection = () => (get("selection")?.length === 2 ? get("selection") : null);
   const siteWords = (/** @type {string} */ site) => meta.site_words[site];
   const tapName = (/** @type {number} */ tap) => (tap ? `−${tap}` : "0");
 
@@ -63,6 +53,8 @@ export function render({ model, el, signal: hostSignal }) {
   const metrics = /** @type {[string, string][]} */ ([["ratio", "what it adds, times its input"], ["cosine", "cosine to its input"]]);
   for (let tap = meta.taps - 1; tap >= 0; tap -= 1) metrics.push([`tap${tap}`, `share of tap ${tapName(tap)}`]);
   const metricKey = () => (get("metric") === "tap" ? `tap${get("tap")}` : get("metric"));
+  const metricWords = () => /** @type {any} */ (metrics.find(([key]) => key === metricKey()))[1];
+  const named = () => (get("metric") !== "tap" ? number : (/** @type {number} */ v) => (v < 0 ? `−${percent(-v)}` : percent(v)));
   const metricChoice = choice("Colour tokens by", metrics, metricKey(), (value) => {
     if (!value.startsWith("tap")) return tell("metric", value);
     tell("tap", Number(value.slice(3)));
@@ -80,7 +72,10 @@ export function render({ model, el, signal: hostSignal }) {
   });
   const polling = createPolling(async () => {
     const found = await ask("effects");
-    if (found) asking.set(found.result);
+    if (found) {
+      asking.set(found.result);
+      life.connection.heard(found.result.problem);
+    }
     return Boolean(found?.result.running);
   }, signal);
   const loading = element("p", { class: "ink-facts", role: "status", text: "Reading the capture…" });
@@ -92,19 +87,24 @@ export function render({ model, el, signal: hostSignal }) {
         button("All", "Show all tokens", () => strip.setView(0, meta.tokens), signal),
       ]), legend.el,
     ]),
-    loading, strip.el, readout, taps.el, asking.el,
+    loading, strip.el,
   ]);
   const some = meta.recorded < meta.tokens ? `, ${count(meta.recorded)} of them recorded` : "";
-  el.replaceChildren(element("section", { class: "ink-widget ink-sconv", "aria-label": "Short convolutions" }, [
+  /** @type {any} */ let shown = null; // the strip in view
+  const tabled = createTabled({
+    chart, signal, onChart: () => resize(),
+    tables: () => tablesOf({ meta, kernels: asFloat32(get("kernels")), strip: shown, what: `${siteWords(get("site"))}, ${metricWords()}`, named: named() }),
+  });
+  const root = element("section", { class: "ink-widget ink-sconv", "aria-label": "Short convolutions" }, [
     element("header", { class: "ink-head" }, [element("div", {}, [
       element("p", { class: "ink-title", text: "Short convolutions" }),
       element("p", { class: "ink-facts", text: `${count(meta.tokens)} tokens${some} · ${meta.layers.length} layers with ${meta.sites.length} sites, ` +
         `${meta.kernel_taps} taps each · bands: half and 80 % of the channels, line: median` }),
-    ])]),
+    ]), tabled.button]),
     ...meta.notices.map((/** @type {string} */ text) => element("p", { class: "ink-notice", text })),
-    chart, problem,
+    chart, tabled.el, readout, taps.el, asking.el, problem,
     element("p", { class: "ink-foot", text: "Norms show how much a convolution adds, not what the answer owes to it: ask again without it for that." }),
-  ]));
+  ]);
 
   // Asking.
   async function fetchStrip() {
@@ -114,10 +114,11 @@ export function render({ model, el, signal: hostSignal }) {
     loading.hidden = true;
     if (!found || found.result.metric !== get("metric") || found.result.site !== get("site")) return;
     const [low, high] = found.result.limits;
-    const named = get("metric") !== "tap" ? number : (/** @type {number} */ v) => (v < 0 ? `−${percent(-v)}` : percent(v));
-    legend.set(/** @type {any} */ (metrics.find(([key]) => key === metricKey()))[1], `≤ ${named(low)}`, `≥ ${named(high)}`);
+    legend.set(metricWords(), `≤ ${named()(low)}`, `≥ ${named()(high)}`);
     strip.setMarked(meta.layers.indexOf(get("layer")), String(get("layer")));
-    strip.setStrips([{ ...found.result, values: found.buffers[0] }]);
+    shown = { ...found.result, values: found.buffers[0] };
+    strip.setStrips([shown]);
+    tabled.refresh();
   }
   async function fetchKernel() {
     kernels.setChosen(get("layer"), get("site"));
@@ -135,13 +136,12 @@ export function render({ model, el, signal: hostSignal }) {
   function restRead() {
     const range = selection();
     if (!range) return readout.replaceChildren(IDLE);
-    const words = tokens(range[0], range[1]);
-    return say(words[0].toUpperCase() + words.slice(1), [place(spanAt(meta.spans, range[0]), range[0])]);
+    return say(sentence(tokens(range[0], range[1])), [place(spanAt(meta.spans, range[0]), range[0])]);
   }
   async function readTokens(/** @type {{t: number, stop: number, row: number} | null} */ at) {
     if (!at) return restRead();
-    const [words, where] = [tokens(at.t, at.stop), place(spanAt(meta.spans, at.t), at.t)];
-    say(words[0].toUpperCase() + words.slice(1), [where]);
+    const where = place(spanAt(meta.spans, at.t), at.t);
+    say(sentence(tokens(at.t, at.stop)), [where]);
     if (at.stop - at.t > 1) return undefined;
     const found = await ask("token", { t: at.t }, "hover");
     if (!found) return undefined;
@@ -162,34 +162,19 @@ export function render({ model, el, signal: hostSignal }) {
       if (start !== now[0] || stop !== now[1]) strip.setView(start, stop, true);
       fetchStrip();
     }],
-  ]).map(([name, changed]) => /** @type {[string, () => void]} */ ([`change:${name}`, changed]));
-  for (const [name, changed] of follow) model.on(name, changed);
+  ]);
 
   function resize() {
-    const width = Math.max(320, Math.floor(chart.clientWidth || el.clientWidth));
+    const width = Math.max(280, Math.floor(chart.clientWidth || el.clientWidth));
     for (const item of [kernels, kernel, strip]) item.resize(width);
-    hideTwin(el, true);
   }
-  const observer = new ResizeObserver(resize);
-  observer.observe(el);
-  const stopWatching = watchTheme(() => { for (const item of [kernels, kernel, strip]) item.draw(); });
   const [from, to] = get("window");
   strip.setView(from, to, true);
   strip.setSelection(selection());
-  resize();
+  const end = life.begin(root, follow, { resize, redraw: () => { for (const item of [kernels, kernel, strip]) item.draw(); } });
   fetchKernel();
   fetchStrip();
   fetchTaps();
   if (!meta.causes) polling.start();
-
-  const end = () => {
-    ending.abort();
-    for (const [name, changed] of follow) model.off(name, changed);
-    observer.disconnect();
-    stopWatching();
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", end);
   return end;
 }

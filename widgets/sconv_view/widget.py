@@ -131,6 +131,9 @@ class SconvView(TwinnedWidget):
     def twin_html(self) -> str:
         return picture_html(self.snapshot(), f"Short convolutions, static picture: {self.capture!r}")
 
+    def _engine(self) -> Engine | None:
+        return self.subject.effects.engine
+
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.subject, request)
 

@@ -9,8 +9,8 @@ import { frame } from "../_shared/canvas.js";
 import { element } from "../_shared/dom.js";
 import { count, percent, tokens } from "../_shared/format.js";
 import { bindKeys } from "../_shared/keys.js";
-import { createRpc, Superseded } from "../_shared/rpc.js";
-import { hideTwin } from "../_shared/twin.js";
+import { createLife } from "../_shared/life.js";
+import { Superseded } from "../_shared/rpc.js";
 import { filterSpans, uint32 } from "./filter.js";
 
 const ROW_PX = 28;
@@ -19,15 +19,14 @@ const OVERSCAN = 6;
 let instances = 0;
 
 /** @param {{model: any, el: HTMLElement, signal?: AbortSignal}} host */
-export function render({ model, el, signal: hostSignal }) {
-  const ending = new AbortController();
-  const { signal } = ending;
+export function render(host) {
+  const { model } = host;
+  const { signal, rpc, begin, tell, selection: selected } = createLife(host, { lost: "what was rendered or captured, unless it was saved" });
   const meta = model.get("meta");
   const starts = uint32(asUint8(model.get("starts")));
   const kinds = asUint8(model.get("kinds"));
   const stopOf = (/** @type {number} */ i) => (i + 1 < starts.length ? starts[i + 1] : meta.tokens);
   const largest = starts.reduce((most, start, i) => Math.max(most, stopOf(i) - start), 1);
-  const rpc = createRpc(model);
   const name = `ink-spans-${(instances += 1)}`;
   const hidden = new Set([3]); // framing, until it is asked for
   let search = "";
@@ -68,9 +67,7 @@ export function render({ model, el, signal: hostSignal }) {
     element("div", { class: "ink-row" }, [element("span", { class: "ink-chips", role: "group", "aria-label": "Kinds shown" }, chips), find]),
     head, scroll, empty, readout,
   ]);
-  el.replaceChildren(root);
 
-  const selected = () => (model.get("selection")?.length === 2 ? model.get("selection") : null);
   const covers = (/** @type {number} */ i) => {
     const range = selected();
     return Boolean(range && starts[i] < range[1] && stopOf(i) > range[0]);
@@ -121,8 +118,7 @@ export function render({ model, el, signal: hostSignal }) {
     current = at;
     const i = rows[at];
     if (i == null) return;
-    model.set("selection", [starts[i], stopOf(i)]);
-    model.save_changes();
+    tell("selection", [starts[i], stopOf(i)]);
     draw();
     read();
   }
@@ -151,10 +147,7 @@ export function render({ model, el, signal: hostSignal }) {
   bindKeys(scroll, {
     up: () => move(current - 1), down: () => move(current + 1), pageUp: () => move(current - SHOWN_ROWS), pageDown: () => move(current + SHOWN_ROWS),
     home: () => move(0), end: () => move(rows.length - 1), choose: () => choose(current),
-    leave: () => {
-      model.set("selection", []);
-      model.save_changes();
-    },
+    leave: () => tell("selection", []),
   }, signal);
   scroll.addEventListener("scroll", draw, { signal, passive: true });
   const follow = () => {
@@ -165,18 +158,9 @@ export function render({ model, el, signal: hostSignal }) {
     }
     draw();
   };
-  model.on("change:selection", follow);
-
+  const end = begin(root, [["selection", follow]]);
   refilter();
   readout.textContent = "Choose a span to read its beginning; other views follow.";
   follow();
-  hideTwin(el, true);
-  const end = () => {
-    ending.abort();
-    model.off("change:selection", follow);
-    rpc.dispose();
-    hideTwin(el, false);
-  };
-  hostSignal?.addEventListener("abort", end);
   return end;
 }

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createAsk, createAsker } from "../../../widgets/_shared/ask.js";
+import { createAsker } from "../../../widgets/_shared/ask.js";
+import { goneBy } from "../../../widgets/_shared/connection.js";
 import { createPolling } from "../../../widgets/_shared/polling.js";
 import { createRpc, RequestError, Superseded } from "../../../widgets/_shared/rpc.js";
 
@@ -49,18 +50,55 @@ test("silence is told, and the lane goes on", async () => {
   assert.equal((await again).result, 1);
 });
 
+test("a dropped question is asked again under its own id, and a dropped answer too", async () => {
+  const model = host();
+  const rpc = createRpc(model, { timeout_ms: 2_000, repeat_ms: 10 });
+  const asked = rpc.ask("send", { text: "hello" });
+  while (model.sent.length < 3) await new Promise((done) => { setTimeout(done, 5); }); // the first two were lost on their way
+  assert.deepEqual(new Set(model.sent.map(({ id }) => id)).size, 1);
+  model.answer(model.sent[0].id, { ok: true, result: 7 });
+  assert.equal((await asked).result, 7);
+  const { length } = model.sent;
+  await new Promise((done) => { setTimeout(done, 40); });
+  assert.equal(model.sent.length, length); // an answered question is not sent again
+});
+
+test("hosts whose questions are requests of their own never send twice", async () => {
+  const model = host();
+  const rpc = createRpc(model, { timeout_ms: 60 });
+  await assert.rejects(rpc.ask("send", {}));
+  assert.equal(model.sent.length, 1);
+});
+
+test("a host that lost its way to Python says so at once, and the lane goes on", async () => {
+  const model = host();
+  const heard = [];
+  const rpc = createRpc(model, { heard: (problem) => heard.push(problem?.code ?? "answer") });
+  const { send } = model;
+  model.send = () => { throw new Error("Cannot send"); };
+  await assert.rejects(rpc.ask("row", {}), { code: "gone" });
+  model.send = send;
+  const again = rpc.ask("row", {});
+  model.answer(model.sent[0].id, { ok: true, result: 1 });
+  assert.equal((await again).result, 1);
+  assert.deepEqual(heard, ["gone", "answer"]);
+});
+
+test("who is gone is told by the failure's code", () => {
+  assert.deepEqual(["engine-died", "engine-unreachable", "timeout", "gone", "selection", undefined].map(goneBy), ["engine", "engine", "kernel", "kernel", null, null]);
+});
+
 test("a failure is shown where the reader looks, and goes when a later question succeeds", async () => {
   const problem = { hidden: true, textContent: "" };
   let fails = true;
   const rpc = { ask: async () => { if (fails) throw new RequestError("not there", "x"); return { result: 5, buffers: [] }; } };
   const { signal } = new AbortController();
-  const [ask, plain] = [createAsker(rpc, problem, signal), createAsk(rpc, problem, signal)];
+  const ask = createAsker(rpc, problem, signal);
   assert.equal(await ask("row"), null);
   assert.deepEqual([problem.hidden, problem.textContent], [false, "not there"]);
   fails = false;
   assert.equal((await ask("row")).result, 5);
   assert.equal(problem.hidden, true);
-  assert.equal(await plain("row", {}), 5);
 });
 
 test("polling looks until nothing runs, and once at a time", async () => {

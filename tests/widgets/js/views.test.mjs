@@ -15,6 +15,11 @@ import { piecesOf } from "../../../widgets/composer/window.js";
 import { firstDifference } from "../../../widgets/sconv_view/asking.js";
 import { diverge } from "../../../widgets/sconv_view/kernel.js";
 import { scales } from "../../../widgets/sconv_view/kernels.js";
+import { rowMeans } from "../../../widgets/sconv_view/tables.js";
+import { rangesUnder, placeIn } from "../../../widgets/_shared/media.js";
+import { heaviest } from "../../../widgets/attention_view/tables.js";
+import { minus, signedPercent } from "../../../widgets/routing_map/difference.js";
+import { meanRows, mediumOf } from "../../../widgets/routing_map/places.js";
 
 test("numbers and places in words", () => {
   assert.equal(count(1234567), "1,234,567");
@@ -122,4 +127,28 @@ test("runs of one part are one band, and steps are round", () => {
   assert.deepEqual(bandsOf(spans).map(({ start, stop }) => [start, stop]), [[0, 1], [1, 6], [6, 9]]);
   assert.equal(common("harbour.pdf, page 1", "harbour.pdf, page 2"), "harbour.pdf");
   assert.deepEqual([1, 3, 7, 11, 600].map(niceStep), [1, 5, 10, 20, 1000]);
+});
+
+test("a brush over patches is a range for each row, and one where the rows are whole", () => {
+  assert.deepEqual(rangesUnder([1, 2], [0, 1], 4, 100), [[101, 103], [105, 107]]);
+  assert.deepEqual(rangesUnder([0, 0], [1, 3], 4, 100), [[100, 108]]);
+  assert.deepEqual(rangesUnder([0, 5], [0, 3], 60, 10), [[13, 16]]);
+  assert.equal(placeIn({ kind: "audio" }, 3), "0.15 to 0.20 s");
+  assert.equal(placeIn({ kind: "image", rows: 2, cols: 3 }, 4), "patch row 2 of 2, column 2");
+});
+
+test("a medium is coloured by the mean over the layers, and found by a range", () => {
+  assert.deepEqual([...meanRows(Uint8Array.of(10, 255, 255, 20, 40, 255), 2, 3)], [15, 40, 255]);
+  const media = [{ start: 5, tokens: 4 }, { start: 20, tokens: 2 }];
+  assert.deepEqual([[0, 6], [9, 20], [21, 30], null].map((range) => mediumOf(media, range)), [0, -1, 1, -1]);
+});
+
+test("a difference has a sign", () => {
+  assert.deepEqual([...minus(Float32Array.of(0.5, 0.25), Float32Array.of(0.25, 0.5))], [0.25, -0.25]);
+  assert.deepEqual([0.123, -0.05, 0].map(signedPercent), ["+12 %", "−5.0 %", "0"]);
+});
+
+test("tables name the means of a strip and the heaviest buckets of a row", () => {
+  assert.deepEqual(rowMeans({ rows: 2, buckets: 2, values: Uint8Array.of(0, 254, 255, 255), limits: [1, 3] }), [2, null]);
+  assert.deepEqual(heaviest(Float32Array.of(0.1, NaN, 0.5, 0, 9, 9, 9, 9), 4, 2), [2, 0]);
 });
