@@ -27,9 +27,9 @@ from tests.browser.app_process import RunningApp, running_app
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 KEPT = {
-    "attention-view-light-1200": "attention_view", "chat-lab": "chat", "composer-light-1200": "composer",
-    "engine-status-lab": "engine_status", "routing-map-widget": "routing_map", "sconv-view-light-1200": "sconv_view",
-    "span-table-lab": "span_table",
+    "attention-view-light-1200": "attention_view", "chat-light-1200": "chat", "composer-light-1200": "composer",
+    "engine-status-light-1200": "engine_status", "routing-map-light-1200": "routing_map", "sconv-view-light-1200": "sconv_view",
+    "span-table-light-1200": "span_table",
 }  # fmt: skip
 """Screenshots that the documentation shows; kept there when ``INKLING_KEEP_PICTURES`` is set."""
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -169,7 +169,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     settings = home / "settings"
     # All cells in the page: by default those out of sight are not there for a test to find.
     _write(settings / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings", {"windowingMode": "none"})
-    _write(home / "config/jupyter_lab_config.json", {"LabApp": {"expose_app_in_browser": True}})
+    for name, app in (("jupyter_lab_config", "LabApp"), ("jupyter_notebook_config", "JupyterNotebookApp")):
+        _write(home / f"config/{name}.json", {app: {"expose_app_in_browser": True}})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_CONFIG_DIR", str(home / "config"))
         patch.setenv("JUPYTERLAB_SETTINGS_DIR", str(settings))

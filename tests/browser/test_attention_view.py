@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.protocol import AttentionPlan
-from tests.browser.widget_pages import check_accessible, eventually, looks, write_notebook
+from tests.browser.widget_pages import check_qualities, eventually, looks, write_notebook
 from tests.fabricated_capture import rendered
 from tests.fabricated_insides import capture, plan_of
 from workbench import samples
@@ -95,7 +95,7 @@ def test_the_view_shows_rows_and_answers_keys_and_pointer(page, lab, cap, shoot)
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.ink-attention .ink-readout').innerText.includes('weight')")
     assert "engine= and reply=" in page.locator(VIEW).inner_text()
-    check_accessible(page, VIEW)
+    check_qualities(page, VIEW)
     lab.python(page, "view.selection = []; view.window = [0, len(cap)]")
     looks(page, VIEW, "attention-view", shoot)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
+
+from tests.browser.widget_pages import check_qualities, eventually, looks, open_cells
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 
@@ -17,12 +18,7 @@ chat"""
 
 
 def test_chat_answers_branches_and_shows_probabilities(eng, lab, visit, shoot, tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "chat.ipynb")
-    page = visit(width=1200, height=1100)
-    lab.open(page, tmp_path / "chat.ipynb")
-    lab.run_all(page)
+    page = open_cells(lab, visit, tmp_path / "chat.ipynb", CELL)
     chat = page.locator(".ink-chat")
     box = chat.get_by_label("Your message")
     box.wait_for()
@@ -56,8 +52,23 @@ def test_chat_answers_branches_and_shows_probabilities(eng, lab, visit, shoot, t
     shoot(chat, "chat-lab-branches")
 
     reply.get_by_role("button", name="Choose this reply").click()
-    for _ in range(50):
-        if lab.python(page, "print(chat.chosen != '')").strip() == "True":
-            break
-        page.wait_for_timeout(100)
+    eventually(lab, page, "chat.chosen != ''", "True")
     assert lab.python(page, "print(chat.reply.text)").strip() == said
+    reply.get_by_role("button", name="Show each token's probability").click()
+    reply.locator(".ink-token").first.focus()
+    check_qualities(page, ".ink-chat")
+    looks(page, ".ink-chat", "chat", shoot)
+
+    # An engine that is gone is said, and found again: the conversation goes on.
+    lab.python(page, "chat.session.engine._connection.url = 'http://127.0.0.1:9'")
+    box.fill("Is it open?")
+    box.press("Enter")
+    lost = chat.locator(".ink-lost")
+    lost.get_by_text("Lost with it: what it had cached").wait_for()
+    shoot(chat, "chat-lost")
+    lost.get_by_role("button", name="Look for the engine that runs now").click()
+    lost.wait_for(state="hidden")
+    before = int(lab.python(page, "print(len(chat.conversation.turns))"))
+    box.fill("Is it open now?")
+    box.press("Enter")
+    eventually(lab, page, f"len(chat.conversation.turns) >= {before + 2}", "True")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from tests.browser.widget_pages import check_accessible, eventually, looks, write_notebook
+from tests.browser.widget_pages import check_qualities, eventually, looks, write_notebook
 from workbench import samples
 
 pytestmark = pytest.mark.browser
@@ -94,7 +94,7 @@ def test_a_context_is_composed_in_the_page(lab, visit, tmp_path, shoot):
     # Python edits, the page follows.
     lab.python(page, "ctx.ask('Is the bridge open?'); composer.refresh()")
     entry.filter(has_text="question").wait_for()
-    check_accessible(page, VIEW)
+    check_qualities(page, VIEW)
     looks(page, VIEW, "composer", shoot)
 
     # The microphone: a browser's own test tone.

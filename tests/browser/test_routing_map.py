@@ -9,8 +9,10 @@ import nbformat
 import numpy as np
 import pytest
 
+from tests.browser.widget_pages import check_qualities, eventually, looks, open_cells, write_notebook
 from tests.fabricated_capture import capture, rendered
-from workbench import palettes, routing
+from workbench import palettes, routing, samples
+from workbench.readers import read_audio, read_image
 from workbench.reports import write_report
 
 pytestmark = pytest.mark.browser
@@ -27,9 +29,22 @@ PIXEL = """(canvas, [x, y]) => {
 }"""
 
 
+VIEW, MEDIUM = ".ink-routing", ".ink-routing .ink-medium"
+
+
 @pytest.fixture(scope="module")
 def cap():
-    return capture(rendered(repeat=2))
+    found = capture(rendered(repeat=2, image_px=(280, 240), audio_s=1.35))
+    for item in found.rendered.media:
+        source = read_image if item.kind == "image" else read_audio
+        found.rendered.blobs[item.blob] = source(samples.paths()[item.kind]).blob
+    return found
+
+
+@pytest.fixture(scope="module")
+def other(cap):
+    """The same tokens, five of which were not written."""
+    return capture(cap.rendered, missing=slice(20, 25))
 
 
 @pytest.fixture(scope="module")
@@ -37,35 +52,20 @@ def notebook(cap, tmp_path_factory) -> Path:
     """A notebook that opens the saved capture and shows its map."""
     folder = tmp_path_factory.mktemp("map")
     cap.save(folder / "run.zarr")
-    cells = [
+    return write_notebook(
+        folder / "map.ipynb",
         f"from workbench import Capture\nfrom widgets import RoutingMap\ncap = Capture.load({str(folder / 'run.zarr')!r})",
         "m = RoutingMap(cap)\nm",
-    ]
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}  # or JupyterLab asks
-    path = folder / "map.ipynb"
-    nbformat.write(book, path)
-    return path
+    )
 
 
 @pytest.fixture
 def page(lab, visit, notebook):
-    page = visit(width=1400, height=1000)
+    page = visit(width=1400, height=1400)
     lab.open(page, notebook)
     lab.run_all(page)
     page.locator(STRIP).wait_for()
     return page
-
-
-def eventually(lab, page, expression: str, wanted: str) -> None:
-    """Wait until Python sees it: widget messages and this question take different ways to the kernel."""
-    found = ""
-    for _ in range(50):
-        found = lab.python(page, f"print({expression})").strip()
-        if found == wanted:
-            return
-        page.wait_for_timeout(100)
-    pytest.fail(f"{expression} is {found}, not {wanted}")
 
 
 def heat_cell(page, row: int, expert: int) -> tuple[float, float]:
@@ -78,6 +78,9 @@ def heat_cell(page, row: int, expert: int) -> tuple[float, float]:
 def test_map_shows_what_was_captured_and_answers_keys_and_pointer(page, lab, cap, shoot):
     load = routing.load(cap.routing)["share"].values
     palette = np.frombuffer(palettes.cividis_bytes(), np.uint8).reshape(256, 3)
+    twin = page.locator("figure.inkling-twin img")
+    assert twin.count() == 1
+    assert not twin.is_visible()  # a live map hides it
     page.wait_for_timeout(300)
     for row, expert in ((0, 3), (2, 9), (4, 15)):
         found = page.locator(HEAT).evaluate(PIXEL, list(heat_cell(page, row, expert)))
@@ -85,7 +88,6 @@ def test_map_shows_what_was_captured_and_answers_keys_and_pointer(page, lab, cap
         # The palette index is rounded in float32 in the browser: a neighbouring colour is allowed.
         assert np.abs(np.subtract(found, expected.astype(int))).max() <= 6
     shoot(page, "routing-map-lab")
-    shoot(page.locator(".ink-routing"), "routing-map-widget")  # without the cells, which name a folder of this run
 
     # Keys in the strip: the read-out names the token and its place, Enter selects, Python sees it.
     page.locator(STRIP).focus()
@@ -123,18 +125,83 @@ def test_map_shows_what_was_captured_and_answers_keys_and_pointer(page, lab, cap
     assert first.startswith("Layer 1")
     assert page.locator(".ink-routing table").count() == 2
 
-
-def test_a_live_map_hides_its_static_twin(page):
-    twin = page.locator("figure.inkling-twin img")
-    assert twin.count() == 1
-    assert not twin.is_visible()
-
-
-def test_a_wrong_question_is_answered_and_shown(page, lab):
-    """What Python refuses appears in the widget, not in a console."""
+    # What Python refuses appears in the widget, not in a console.
     lab.python(page, "import workbench.routing_windows as w; w.METRICS = ('entropy',); m.stat = 'max'")
     page.locator(".ink-problem").wait_for(state="visible")
     assert "no strip of 'sink'" in page.locator(".ink-problem").inner_text()
+
+
+def test_patches_and_sound_are_brushed_and_follow_the_strip(page, lab, cap, shoot):
+    image, audio = (next(span for span in cap.spans if span.modality == kind) for kind in ("image", "audio"))
+    page.locator(f"{MEDIUM}[aria-label^='chart.png']").wait_for()
+    box = page.locator(MEDIUM).bounding_box()
+    cols, rows = image.locator.grid.cols, image.locator.grid.rows
+
+    # A rectangle of patches: rows 1 to 3, columns 2 to 4, is one range for each row; the experts above are theirs alone.
+    def at(row, col):
+        return box["x"] + (col + 0.5) * box["width"] / cols, box["y"] + (row + 0.5) * box["height"] / rows
+
+    page.mouse.move(*at(1, 2))
+    page.mouse.down()
+    page.mouse.move(*at(3, 4), steps=4)
+    page.mouse.up()
+    region = [[image.start + row * cols + 2, image.start + row * cols + 5] for row in (1, 2, 3)]
+    eventually(lab, page, "m.region, m.selection", str((region, [region[0][0], region[-1][1]])).strip("()"))
+    page.get_by_text("of 9 patches in").wait_for()
+    expert = cap.routing["expert"].values[[t for pair in region for t in range(*pair)], 0]
+    most = int(np.bincount(expert.ravel(), minlength=16).argmax())
+    page.get_by_label("Load by").select_option("chosen")
+    page.locator(HEAT).focus()
+    page.keyboard.press("Home")
+    for _ in range(most):
+        page.keyboard.press("ArrowRight")
+    share = (expert == most).any(-1).mean()
+    page.get_by_text(f"chosen by {share:.0%} of the tokens".replace("%", " %")).wait_for()
+
+    # Another selection takes the region's place, and shows the recording; pointing at the strip marks the place in it.
+    lab.python(page, f"m.selection = [{audio.start}, {audio.start + 4}]")
+    page.locator(f"{MEDIUM}[aria-label^='call.wav']").wait_for()
+    eventually(lab, page, "m.region", "[]")
+
+    # A stretch of sound by keys: Shift extends, Python sees the tokens.
+    page.locator(MEDIUM).focus()
+    for key in ("Home", "ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight"):
+        page.keyboard.press(key)
+    eventually(lab, page, "m.selection", str([audio.start + 1, audio.start + 4]))
+    assert "call.wav, 0.15 to 0.20 s" in page.locator(READOUT).inner_text()
+
+    # An expert's favourites, chosen by a press.
+    lab.python(page, "m.cell = [2, 3]; m.metric = 'expert'")
+    page.locator(".ink-routing summary", has_text="Favourite passages of layer 2, expert 3").click()
+    best = cap.expert(2, 3).passages(1).data
+    page.locator(".ink-favourite").first.click()
+    eventually(lab, page, "m.selection", str([int(best["start"][0]), int(best["stop"][0])]))
+    check_qualities(page, VIEW)
+    lab.python(page, "m.cell = []; m.metric = 'sink'; m.selection = [117, 140]; m.region = [[117, 121], [125, 129], [133, 137]]")
+    looks(page, VIEW, "routing-map", shoot)
+
+
+def test_two_captures_differ_where_one_was_not_written(lab, visit, cap, other, tmp_path, shoot):
+    for name, one in (("run", cap), ("other", other)):
+        one.save(tmp_path / f"{name}.zarr")
+    one, two = (f"Capture.load({str(tmp_path / f'{name}.zarr')!r})" for name in ("run", "other"))
+    page = open_cells(
+        lab, visit, tmp_path / "two.ipynb",
+        f"from workbench import Capture\nfrom widgets import RoutingMap\nm = RoutingMap({one}, against={two})\nm",
+    )  # fmt: skip
+    page.get_by_text("Share of the weight, more than the other").first.wait_for()
+    page.wait_for_timeout(300)
+    more = routing.load(cap.routing)["share"].values - routing.load(other.routing)["share"].values
+    palette = np.frombuffer(palettes.diverging_bytes(), np.uint8).reshape(256, 3).astype(int)
+    top = np.abs(more).max()
+    for row, expert in (np.unravel_index(more.argmax(), more.shape), np.unravel_index(more.argmin(), more.shape)):
+        found = page.locator(HEAT).evaluate(PIXEL, list(heat_cell(page, row, expert)))
+        expected = palette[round((more[row, expert] / top + 1) / 2 * 254)]
+        assert np.abs(np.subtract(found, expected)).max() <= 6  # float32 in the browser: a neighbouring colour is allowed
+    shoot(page.locator(VIEW), "routing-map-difference")
+    page.get_by_label("Show", exact=True).select_option("this")
+    eventually(lab, page, "m.difference", "False")
+    page.get_by_text("Share of the weight", exact=True).wait_for()
 
 
 def test_a_saved_notebook_shows_the_twin_without_a_kernel(notebook, visit, tmp_path, shoot):

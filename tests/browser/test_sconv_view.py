@@ -5,7 +5,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from tests.browser.widget_pages import check_accessible, eventually, looks, write_notebook
+from tests.browser.widget_pages import check_qualities, eventually, looks, write_notebook
 from tests.fabricated_insides import capture, plan_of
 
 pytestmark = pytest.mark.browser
@@ -60,7 +60,7 @@ def test_the_view_answers_keys_and_pointer_and_leaves_a_twin(lab, visit, noteboo
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.ink-sconv .ink-readout').innerText.includes('layer 0 adds: keys')")
     assert "engine= and reply=" in page.locator(VIEW).inner_text()
-    check_accessible(page, VIEW)
+    check_qualities(page, VIEW)
     lab.python(page, "view.selection = []; view.window = [0, 205]; view.metric = 'ratio'")
     looks(page, VIEW, "sconv-view", shoot)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import nbformat
 import pytest
 
+from tests.browser.widget_pages import check_qualities, looks, open_cells
 from tests.fabricated_capture import capture, rendered
 
 pytestmark = pytest.mark.browser
@@ -28,12 +28,7 @@ def page(lab, visit, cap, tmp_path):
         "table, routing = SpanTable(cap), RoutingMap(cap)\nlinks = link(table, routing)\ntable",
         "routing",
     ]  # fmt: skip
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "spans.ipynb")
-    page = visit(width=1200, height=1300)
-    lab.open(page, tmp_path / "spans.ipynb")
-    lab.run_all(page)
+    page = open_cells(lab, visit, tmp_path / "spans.ipynb", *cells)
     page.locator(GRID).wait_for()
     return page
 
@@ -74,3 +69,6 @@ def test_table_filters_moves_and_selects_for_both_widgets(page, lab, cap, shoot)
     page.get_by_role("searchbox").fill("nothing like this")
     page.get_by_text("No span matches").wait_for()
     shoot(page.locator(".ink-spans"), "span-table-lab-empty")
+    page.get_by_role("searchbox").fill("")
+    check_qualities(page, ".ink-spans")
+    looks(page, ".ink-spans", "span-table", shoot)

@@ -26,6 +26,16 @@ def write_notebook(path: Path, *cells: str) -> Path:
     return path
 
 
+def open_cells(
+    lab: Any, visit: Callable[..., Any], path: Path, *cells: str, width: int = 1200, height: int = 1400, **options: Any
+) -> Any:
+    """A page of JupyterLab with a notebook of these cells, written to `path` and run."""
+    page = visit(width=width, height=height, **options)
+    lab.open(page, write_notebook(path, *cells))
+    lab.run_all(page)
+    return page
+
+
 def eventually(lab: Any, page: Any, expression: str, wanted: str) -> None:
     """Wait until Python sees it: widget messages and this question take different ways to the kernel."""
     found = ""
@@ -55,6 +65,59 @@ def looks(page: Any, widget: str, name: str, shoot: Callable[..., Path]) -> None
         assert found.evaluate("(el) => el.scrollWidth <= el.clientWidth + 1"), f"{name} is wider than its place at {width} px"
         shoot(found, f"{name}-{theme}-{width}")
     set_look(page, "light", 1200)
+
+
+def check_qualities(page: Any, widget: str) -> None:
+    """What every widget owes every reader: accessible in both themes, usable at 200 % zoom, still where motion is unwanted."""
+    for theme in ("dark", "light"):
+        set_look(page, theme, 1200)
+        check_accessible(page, widget)
+    check_zoom(page, widget)
+    check_still(page, widget)
+
+
+ZOOMED = """(widget) => {
+  const el = document.querySelector(widget);
+  const drawn = [...el.querySelectorAll("canvas")].filter((canvas) => canvas.clientWidth && !canvas.closest("[hidden]"));
+  const right = el.getBoundingClientRect().right;
+  const named = (test) => drawn.filter(test).map((canvas) => canvas.getAttribute("aria-label") ?? canvas.className);
+  return {
+    ratio: devicePixelRatio, over: el.scrollWidth - el.clientWidth,
+    blurred: named((canvas) => canvas.width < Math.floor(canvas.clientWidth * 2) - 1),
+    wide: named((canvas) => canvas.getBoundingClientRect().right > right + 1),
+  };
+}"""
+
+
+def check_zoom(page: Any, widget: str) -> None:
+    """At 200 % zoom (half the CSS pixels, two device pixels for each) nothing is cut off, and canvases are drawn for the screen."""
+    size = page.viewport_size
+    session = page.context.new_cdp_session(page)
+    metrics = {"width": size["width"] // 2, "height": size["height"] // 2, "deviceScaleFactor": 2, "mobile": False}
+    session.send("Emulation.setDeviceMetricsOverride", metrics)
+    page.wait_for_timeout(500)  # sizes are observed, and drawn in the next frame
+    found = page.evaluate(ZOOMED, widget)
+    session.send("Emulation.clearDeviceMetricsOverride")
+    session.detach()
+    page.set_viewport_size(size)
+    assert found["ratio"] == 2
+    assert found["over"] <= 1, f"{widget} is {found['over']} px wider than its place at 200 % zoom"
+    assert not found["blurred"], f"not drawn for the screen: {found['blurred']}"
+    assert not found["wide"], f"cut off: {found['wide']}"
+
+
+MOVING = """(widget) => [...document.querySelectorAll(`${widget}, ${widget} *`)].filter((el) => {
+  const style = getComputedStyle(el);
+  return style.animationName !== "none" || style.transitionDuration.split(",").some((time) => parseFloat(time) > 0);
+}).map((el) => el.className).slice(0, 5)"""
+
+
+def check_still(page: Any, widget: str) -> None:
+    """Where the reader asked for less motion nothing moves by itself."""
+    page.emulate_media(reduced_motion="reduce")
+    found = page.evaluate(MOVING, widget)
+    page.emulate_media(reduced_motion="no-preference")
+    assert not found, f"{widget} moves although motion is unwanted: {found}"
 
 
 def axe_source() -> str:

@@ -5,7 +5,7 @@ import { choice, element } from "../_shared/dom.js";
 import { createMedia, pictureOf } from "../_shared/media.js";
 
 const MOST_BUCKETS = 4_096; // an hour of sound stays well under a megabyte for 66 layers
-const SHADE = 0.72;
+const SHADE = 0.6;
 
 /** Mean over the rows of a strip of bytes; 255, which is nothing, counts nowhere. @param {Uint8Array} values @param {number} rows @param {number} buckets */
 export function meanRows(values, rows, buckets) {
