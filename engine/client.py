@@ -101,8 +101,8 @@ class Engine(Looking):
             Whether a turn may hold several calls.
         output : dict, optional
             What the text must be: ``{"json": SCHEMA}`` (True for any object), ``{"regex": PATTERN}`` or ``{"choice": [TEXT, …]}``.
-            A turn that is held to something does not think first. Where the context declares tools, a call may take the text's
-            place; ``tool_choice="none"`` forbids that.
+            A turn that is held to something may think first, for half of `max_tokens` at most; at effort none it does not. Where
+            the context declares tools, a call may take the text's place; ``tool_choice="none"`` forbids that.
         adapter : str, optional
             A loaded adapter (see :attr:`adapters`) that shall answer; by default the model alone. The reply says which did.
         interventions : sequence of Intervention

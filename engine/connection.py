@@ -29,12 +29,17 @@ CLIENT = {"x-inkling-client": uuid.uuid4().hex}
 """One client a process: several of them take turns at an engine."""
 
 
+Clients = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
+
+
 class Connection:
-    """A way to one engine. Safe to use from several event loops and threads; nothing is kept open between uses of a loop."""
+    """A way to one engine. Safe to use from several event loops and threads; idle sockets go with it, or with their loop."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url, self.token, self.answered = url.rstrip("/"), token, False
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = weakref.WeakKeyDictionary()
+        self._clients: Clients = weakref.WeakKeyDictionary()
+        # An idle socket is held by its event loop, not by the client: without this it would stay until the engine closes it.
+        weakref.finalize(self, _close_idle, self._clients).atexit = False
 
     async def request(self, method: str, path: str, *, timeout_s: float | None = None, **options: Any) -> httpx.Response:
         """One request.
@@ -101,6 +106,13 @@ class Connection:
                 f"the engine at {self.url} is gone ({problem or type(problem).__name__}): start it again; its log says why"
             )
         return EngineUnreachable(f"nothing answers at {self.url} ({problem or type(problem).__name__}): is the address right?")
+
+
+def _close_idle(clients: Clients) -> None:
+    """Close the sockets of a connection that nobody uses any more, each on its own loop."""
+    for loop, client in list(clients.items()):
+        if not loop.is_closed():  # else its sockets ended with it
+            asyncio.run_coroutine_threadsafe(client.aclose(), loop)
 
 
 def error_of(response: httpx.Response) -> InklingError:

@@ -100,28 +100,33 @@ class Looking:
         return blocking(self._capture_cost(what, plan))
 
     async def _capture_cost(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> CaptureCost:
-        rendered, name, reply_tokens = await self._sent(what, plan)
-        return await capture_cost(self._connection, rendered, name, plan, reply_tokens=reply_tokens)
+        rendered, reply_tokens = self._captured(what, plan)
+        return await self._uploads.holding(
+            rendered, lambda name: capture_cost(self._connection, rendered, name, plan, reply_tokens=reply_tokens)
+        )
 
     async def _start_capture(
         self, what: Rendered | Renderable | Reply, plan: CapturePlan, recompute: bool, interventions: Sequence[Intervention],
         adapter: Adapter,
     ) -> CaptureRun:  # fmt: skip
-        rendered, name, reply_tokens = await self._sent(what, plan)
-        placed = self._placed(interventions, rendered)
-        return await start_capture(
-            self._connection, rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute, interventions=placed,
-            adapter=adapter_of(what, adapter),
+        rendered, reply_tokens = self._captured(what, plan)
+        placed, chosen = self._placed(interventions, rendered), adapter_of(what, adapter)
+        return await self._uploads.holding(
+            rendered,
+            lambda name: start_capture(
+                self._connection, rendered, name, plan, reply_tokens=reply_tokens, recompute=recompute, interventions=placed,
+                adapter=chosen,
+            ),
         )  # fmt: skip
 
-    async def _sent(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> tuple[Rendered, str, int]:
-        """What is captured as the engine holds it, its name there, and how many of its last tokens are a reply's."""
+    def _captured(self, what: Rendered | Renderable | Reply, plan: CapturePlan) -> tuple[Rendered, int]:
+        """What is captured, and how many of its last tokens are a reply's."""
         if self._plain is not None:
             self._plain.refuse_capture(plan)
         rendered = self._uploads.with_reply(what) if isinstance(what, Reply) else self._rendered(what)
         reply_tokens = len(what.token_ids) if isinstance(what, Reply) else 0
         plan.resolve(len(rendered), reply_tokens=reply_tokens)
-        return rendered, await self._uploads.send(rendered), reply_tokens
+        return rendered, reply_tokens
 
     def context_of(self, reply: Reply) -> Rendered:
         """The context a reply answers, with the reply's own tokens behind it as a last span.
@@ -180,19 +185,20 @@ class Looking:
             first = len(rendered) - len(what.token_ids)
         if first is None or not 1 <= first < len(rendered):
             raise BadRequest(f"first is {first}: the first token to score, 1 to {len(rendered) - 1:,} of this context", first=first)
-        placed = self._placed(interventions, rendered)
-        name = await self._uploads.send(rendered)
-        body = ScoreBody(
-            context=name, first=first, adapter=adapter_of(what, adapter), interventions=[to_json(item) for item in placed]
-        )
-        async with aclosing(self._connection.events("/workbench/scores", body.model_dump(mode="json"))) as events:
-            async for kind, values in events:
-                if kind == "Scores":
-                    return np.asarray(values["logprobs"], dtype=np.float64)
-                event = event_from_json(kind, values)
-                if progress is not None and isinstance(event, PrefillProgress):
-                    progress(event)
-        raise self._cut_off()
+        changes, chosen = [to_json(item) for item in self._placed(interventions, rendered)], adapter_of(what, adapter)
+
+        async def ask(name: str) -> NDArray[np.float64]:
+            body = ScoreBody(context=name, first=first, adapter=chosen, interventions=changes).model_dump(mode="json")
+            async with aclosing(self._connection.events("/workbench/scores", body)) as events:
+                async for kind, values in events:
+                    if kind == "Scores":
+                        return np.asarray(values["logprobs"], dtype=np.float64)
+                    event = event_from_json(kind, values)
+                    if progress is not None and isinstance(event, PrefillProgress):
+                        progress(event)
+            raise self._cut_off()
+
+        return await self._uploads.holding(rendered, ask)
 
     def probe(self, context: Rendered | Renderable) -> Reuse:
         """What of a context would be reused from the prefix cache if it ran now, by part, and why not more. Nothing runs.
@@ -211,8 +217,9 @@ class Looking:
                 "a plain vLLM server does not say what its prefix cache holds: the reply's usage does, afterwards"
             )
         rendered = self._rendered(context)
-        name = await self._uploads.send(rendered)
-        answer = await self._connection.request("POST", "/workbench/probe", json={"context": name}, timeout_s=60)
+        answer = await self._uploads.holding(
+            rendered, lambda name: self._connection.request("POST", "/workbench/probe", json={"context": name}, timeout_s=60)
+        )
         return Reuse(**answer.json(), spans=rendered.spans)
 
     def explain(self, reply: Reply) -> Reuse:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from .connection import Connection
 from .errors import BlobMissing, ContextUnknown
 from .protocol import Rendered, Reply, Span
 from .protocol.wire import pack_context
+
+T = TypeVar("T")
 
 _HELD = 16
 """Contexts remembered, to send the next one shorter and to find a reply's context again."""
@@ -42,11 +46,23 @@ class Uploads:
             if anew:
                 raise ContextUnknown("not asked")
             await self._connection.request("GET", f"/workbench/contexts/{name}")
-        except ContextUnknown:
+        except (ContextUnknown, BlobMissing):
             await self._send_blobs(rendered)
             await self._send_ids(rendered)
         self._remember(name, rendered)
         return name
+
+    async def holding(self, rendered: Rendered, ask: Callable[[str], Awaitable[T]]) -> T:
+        """What `ask` gives for a context's name; asked once more, with all of it sent anew, when the engine has lost something.
+
+        A context or a picture of it may have given way to others since it was sent.
+        """
+        name = await self.send(rendered)
+        try:
+            return await ask(name)
+        except (ContextUnknown, BlobMissing):
+            self.forget(name)
+        return await ask(await self.send(rendered, anew=True))
 
     def forget(self, name: str) -> None:
         """The engine does not hold a context any more."""
@@ -98,9 +114,11 @@ class Uploads:
                 continue
             content = rendered.blobs.get(blob)
             if content is None:
+                part = _part_of(rendered, blob)
                 raise BlobMissing(
-                    f"the rendered context names {blob[:19]}… but does not hold its bytes, nor does the engine", blob=blob
-                )
+                    f"the engine does not hold the bytes of {part} ({blob[:19]}…) any more, and neither does this context: add the "
+                    "file again", blob=blob, part=part,
+                )  # fmt: skip
             await self._connection.request("PUT", f"/workbench/blobs/{blob}", content=content)
 
     async def _send_ids(self, rendered: Rendered) -> None:
@@ -123,3 +141,10 @@ class Uploads:
             if shared > best[1]:
                 best = (name, shared)
         return best if best[0] else (None, 0)
+
+
+def _part_of(rendered: Rendered, blob: str) -> str:
+    """What a reader calls the part that a blob belongs to."""
+    item = next(item for item in rendered.media if item.blob == blob)
+    span = next((span for span in rendered.spans if span.start <= item.start < span.stop), None)
+    return f"the {item.kind} {span.label!r}" if span else f"the {item.kind} at token {item.start:,}"

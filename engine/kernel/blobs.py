@@ -56,8 +56,8 @@ class BlobStore:
     def has(self, name: str) -> bool:
         return self.path(name).is_file()
 
-    def read(self, name: str) -> bytes:
-        """The bytes of a blob.
+    def use(self, name: str) -> Path:
+        """Note that a blob is needed, so that it does not give way to others; where it lies.
 
         Raises
         ------
@@ -65,10 +65,16 @@ class BlobStore:
             It was never uploaded, or was cleaned away.
         """
         used_now(path := self.path(name))
+        if not path.is_file():
+            raise _missing(name)
+        return path
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a blob; as :meth:`use`."""
         try:
-            return path.read_bytes()
+            return self.use(name).read_bytes()
         except FileNotFoundError:
-            raise BlobMissing(f"the engine does not hold {name[:19]}…: upload it first", blob=name) from None
+            raise _missing(name) from None
 
     async def put(self, name: str, chunks: AsyncIterable[bytes], *, announced_bytes: int | None = None) -> bool:
         """Store a blob; False when it was there already (then `chunks` are not read).
@@ -105,3 +111,7 @@ class BlobStore:
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes > self.limit_bytes:
             raise BadRequest(f"a blob may have {self.limit_bytes:,} bytes, this one has more", limit_bytes=self.limit_bytes)
+
+
+def _missing(name: str) -> BlobMissing:
+    return BlobMissing(f"the engine does not hold {name[:19]}…: upload it first", blob=name)

@@ -50,7 +50,7 @@ class Bounds:
     vocabulary : int
         Ids run from 0 to below this.
     media_tokens : callable
-        From kind and blob to the placeholders this engine would write for it.
+        From kind and blob to the placeholders this engine would write for it; BlobMissing where the blob is gone.
     """
 
     limit_tokens: int
@@ -108,13 +108,15 @@ class ContextStore:
 
         Raises
         ------
-        ContextUnknown
-            It was never sent, or was cleaned away.
+        ContextUnknown, BlobMissing
+            It, or something it names, was never sent, or was cleaned away.
         """
         used_now(self._path(name))
         if name in self._recent:
             self._recent.move_to_end(name)
-            return self._recent[name]
+            context = self._recent[name]
+            check_media(context, self.bounds)  # its blobs may have gone meanwhile, and are in use from now on
+            return context
         try:
             header, ids = unpack_context(self._path(name).read_bytes())
         except FileNotFoundError:

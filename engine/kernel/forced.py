@@ -16,7 +16,7 @@ from ..protocol import Reply, Sampling, ToolCall
 from .contexts import StoredContext
 from .prompt_head import read_head
 from .state import KernelState
-from .turn_grammar import THINKING_TOKENS, DeclaredTool, TurnGrammar, check_tag
+from .turn_grammar import DeclaredTool, TurnGrammar, check_tag, thinking_room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def forced(state: KernelState, context: StoredContext, options: Sampling) -> For
     head = read_head(context.token_ids, state.framing, state.table)
     tag = TurnGrammar(state.framing, state.table.special_ids()).turn(
         tools=head.tools, choice=options.tool_choice, parallel=options.parallel_tool_calls, output=options.output,
-        thinking_tokens=THINKING_TOKENS,
+        thinking_tokens=thinking_room(head.effort, options.max_tokens),
     )  # fmt: skip
     return Forced(tools=head.tools, tag=check_tag(tag) if tag else None, choice=options.tool_choice, output=options.output)
 

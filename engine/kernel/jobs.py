@@ -23,12 +23,13 @@ from .adapters import Loaded
 from .capture_costs import check_cost, cost_of
 from .capture_run import CaptureRun
 from .contexts import StoredContext
+from .quotas import KEPT_S
 
 if TYPE_CHECKING:
     from .state import KernelState
 
 KEEP = 8
-"""Ended captures that stay on disk."""
+"""Ended captures that stay on disk, however long nobody has read them."""
 
 LEFT_BEHIND_S = 3 * 24 * 3600
 """Captures of an engine that died are kept so long."""
@@ -41,6 +42,12 @@ class _Job:
     state: Any = "queued"
     error: InklingError | None = None
     task: asyncio.Task[None] | None = None
+    used: float = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Ended, and not read for so long that nobody will miss it."""
+        return self.state not in ("queued", "running") and time.monotonic() - self.used > KEPT_S
 
     @property
     def id(self) -> str:
@@ -94,8 +101,8 @@ class CaptureJobs:
         ------
         CaptureRefused
             A seam that cannot fire here, something that is not there, or too large; nothing was started.
-        EngineBusy
-            As many captures as the engine takes are running or waiting.
+        EngineBusy, QuotaFull
+            As many captures as the engine takes are running or waiting, or on disk.
         """
         if (busy := sum(job.state in ("queued", "running") for job in self._jobs.values())) >= state.info.limits.captures:
             raise EngineBusy(
@@ -103,9 +110,9 @@ class CaptureJobs:
                 "try again when one has ended", limit=state.info.limits.captures,
             )  # fmt: skip
         cost = self.cost(state, context, plan, spans=len(spans))
-        self._make_place(cost.disk_bytes, state.info.limits.captures_bytes)
         free = shutil.disk_usage(self.folder).free
         check_cost(cost, plan, state.info, len(context), spans=len(spans), free_bytes=free, recompute=recompute)
+        self._make_place(cost.disk_bytes, state.info.limits.captures_bytes)
         name = uuid.uuid4().hex
         run = CaptureRun(
             id=name, context=context, plan=plan, spans=spans, folder=self.folder / name, interventions=interventions,
@@ -144,6 +151,7 @@ class CaptureJobs:
             raise BadRequest(f"capture {name} is {job.state}: it has no arrays to read", job=name)
         if array not in manifest.arrays:
             raise BadRequest(f"capture {name} has no array {array[:80]!r}; it has {', '.join(manifest.arrays)}", job=name)
+        job.used = time.monotonic()
         return job.run.folder / f"{array}.npy", manifest.arrays[array]
 
     async def close(self) -> None:
@@ -171,6 +179,7 @@ class CaptureJobs:
         except Exception as problem:
             job.error, job.state = _named(state, job, problem), "failed"
         finally:
+            job.used = time.monotonic()
             self._make_room()
 
     def _clear(self, job: _Job) -> None:
@@ -178,21 +187,27 @@ class CaptureJobs:
         job.run.manifest = None
 
     def _make_place(self, size_bytes: int, most_bytes: int) -> None:
-        """Let the oldest ended captures go until one of that size fits into what captures may have."""
-        while (used := _bytes_below(self.folder.parent)) + size_bytes > most_bytes:
-            ended = next((job for job in self._jobs.values() if job.state not in ("queued", "running")), None)
-            if ended is None:
-                raise QuotaFull(
-                    f"a capture of {size_bytes:,} bytes does not fit: {used:,} of {most_bytes:,} (limits.captures_bytes) are in "
-                    "use: remove captures ('inkling engine clean'), or capture less",
-                    limit="limits.captures_bytes", limit_bytes=most_bytes, used_bytes=used,
-                )  # fmt: skip
-            self._clear(ended)
-            del self._jobs[ended.id]
+        """Let the oldest captures that nobody reads any more go until one of that size fits; none when that would not do."""
+        waiting = sum(job.cost.disk_bytes for job in self._jobs.values() if job.state == "queued")
+        used, sizes = _bytes_below(self.folder.parent) + waiting, dict[str, int]()
+        for job in self._jobs.values():
+            if used - sum(sizes.values()) + size_bytes <= most_bytes:
+                break
+            if job.idle:
+                sizes[job.id] = _bytes_below(job.run.folder)
+        if used - sum(sizes.values()) + size_bytes > most_bytes:
+            raise QuotaFull(
+                f"a capture of {size_bytes:,} bytes does not fit: {used:,} of {most_bytes:,} (limits.captures_bytes) are taken: "
+                "let captures go that you hold (del), remove those that ended engines left ('inkling engine clean "
+                "--older-than 0'), capture less, or raise the limit in the recipe ([limits])",
+                limit="limits.captures_bytes", limit_bytes=most_bytes, used_bytes=used, size_bytes=size_bytes,
+            )  # fmt: skip
+        for name in sizes:
+            self._clear(self._jobs.pop(name))
 
     def _make_room(self) -> None:
-        ended = [job for job in self._jobs.values() if job.state not in ("queued", "running")]
-        for job in ended[:-KEEP]:
+        idle = [job for job in self._jobs.values() if job.idle]
+        for job in idle[:-KEEP]:
             self._clear(job)
             with contextlib.suppress(KeyError):
                 del self._jobs[job.id]

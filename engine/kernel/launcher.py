@@ -56,6 +56,8 @@ def environment(settings: KernelSettings) -> dict[str, str]:
         "VLLM_SERVER_DEV_MODE": "0",  # its routes let anyone with the address run code in the workers
         checks.RUNNER_ENV: "1",  # an error instead of a quiet fall to the V1 runner
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "0",  # its route opens any path; ours only the adapter folders
+        # In its cache xgrammar takes messages that begin with different control tokens for one, and masks the wrong token.
+        "VLLM_XGRAMMAR_CACHE_MB": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_DO_NOT_TRACK": "1",
     } | ({"HF_HUB_OFFLINE": "1"} if Path(settings.model).exists() or settings.model.startswith("demo") else {})

@@ -29,9 +29,7 @@ def media_counter(blobs: BlobStore, rule: ImageRule) -> Callable[[str, str], int
     """A function from kind and blob to placeholder tokens, by `rule` and by the dMel rate."""
 
     def count(kind: str, blob: str) -> int:
-        if not blobs.has(blob):
-            blobs.read(blob)  # raises BlobMissing with its sentence
-        path = blobs.path(blob)
+        path = blobs.use(blob)
         if kind == "image":
             return rule.grid(*_image_size_px(path, blob)).tokens
         return -(-_audio_samples(path, blob) // AUDIO_HOP_SAMPLES)

@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any
 
 from ..errors import BadRequest
+from .chat_bodies import effort_of
 from .describe import framing_of
 from .token_bytes import TokenBytes
-from .turn_grammar import THINKING_TOKENS, DeclaredTool, TurnGrammar, check_tag
+from .turn_grammar import DeclaredTool, TurnGrammar, check_tag, thinking_room
 
 NAME = "inkling-held"
 """What the parser is called among vLLM's."""
@@ -48,7 +49,7 @@ def adjust(request: Any, grammar: TurnGrammar) -> None:
         return  # a grammar of the caller's own: it is the turn's, from its first token
     tag = grammar.turn(
         tools=_declared(request.tools), choice=_choice(request.tool_choice), parallel=request.parallel_tool_calls is not False,
-        output=None if held is None else _output(held), thinking_tokens=THINKING_TOKENS,
+        output=None if held is None else _output(held), thinking_tokens=_thinking(request),
     )  # fmt: skip
     if tag is None:
         return
@@ -78,6 +79,17 @@ def _choice(choice: Any) -> str:
     if not isinstance(name, str):
         raise BadRequest("this tool_choice is not supported here: 'auto', 'none', 'required' or one function by name")
     return name
+
+
+def _thinking(request: Any) -> int:
+    """What a request leaves for thinking; bodies say the effort in one place by now (:mod:`.chat_bodies`)."""
+    named = getattr(request, "reasoning_effort", None) or getattr(getattr(request, "reasoning", None), "effort", None)
+    named = (getattr(request, "chat_template_kwargs", None) or {}).get("reasoning_effort", named)
+    lengths = (getattr(request, name, None) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"))
+    return thinking_room(
+        None if named is None else effort_of(named, "reasoning_effort"), next(filter(None, lengths), None),
+        budget=getattr(request, "thinking_token_budget", None),
+    )  # fmt: skip
 
 
 def _output(held: Any) -> dict[str, Any]:

@@ -29,9 +29,31 @@ MAX_WHITESPACE = 32
 """Blanks in a row between two pieces of JSON: enough for any indentation, and an end to a model that writes nothing else."""
 
 
-THINKING_TOKENS = 0
-"""What a model may think before it does what it is held to. None at all: with thinking allowed, forced calls on vLLM's chat route
-were seen to end in an error, because a token was sampled that the grammar does not allow; why is not known yet."""
+THINKING_TOKENS = 16_384
+"""Most that a turn which is held to something thinks first, where the request does not bound its answer."""
+
+
+def thinking_room(effort: float | None, max_tokens: int | None, *, budget: int | None = None) -> int:
+    """Tokens that a turn may think before it does what it is held to: none at effort none, else half of the answer at most.
+
+    Parameters
+    ----------
+    effort : float or None
+        As the prompt names it; None where it names none.
+    max_tokens : int or None
+        What the whole answer may have.
+    budget : int, optional
+        A thinking budget of the request's own.
+
+    Examples
+    --------
+    >>> thinking_room(0.9, 200), thinking_room(0.0, 200), thinking_room(0.9, 200, budget=30)
+    (100, 0, 30)
+    """
+    if effort == 0:
+        return 0
+    room = THINKING_TOKENS if max_tokens is None else min(THINKING_TOKENS, max_tokens // 2)
+    return room if budget is None else min(room, budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from .info import API_VERSION
 
@@ -27,7 +27,7 @@ class Presence(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     url: str
-    token: str
+    token: str = Field(repr=False)
     nonce: str
     model: str
     recipe: str | None = None
@@ -79,7 +79,7 @@ class KernelSettings(BaseModel):
     recipe: str | None = None
     host: str = "127.0.0.1"
     port: int = 0
-    token: str
+    token: str = Field(repr=False)
     nonce: str
     home: str
     run: str

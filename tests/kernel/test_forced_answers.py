@@ -11,8 +11,9 @@ import openai
 import pytest
 
 from engine.errors import BadRequest, OutputInvalid
+from engine.kernel.forced import output_problem
 from engine.protocol import EFFORTS, Done, Reasoning, Text, ToolCall
-from workbench import Context, Conversation
+from workbench import Context, Conversation, samples
 
 pytestmark = pytest.mark.engine
 
@@ -97,6 +98,37 @@ def test_json_fits_its_schema_whatever_is_sampled(eng, effort: str, seed: int) -
     assert set(found) == {"colour", "on"}
 
 
+def thinks() -> Context:
+    """A question before which the demo thinks, at this effort (test_demo_answers)."""
+    context = Context(effort="high")
+    context.add_document(samples.paths()["document"])
+    context.ask(samples.QUESTION)
+    return context
+
+
+def test_thinking_comes_first_and_what_was_forced_after_it(eng) -> None:
+    for output in ({"json": LAMP}, {"choice": ["yes", "no"]}, {"regex": r"[A-C]\d{2}"}, {"json": LAMP}):
+        reply = eng.generate(thinks(), output=output, temperature=0, max_tokens=200)
+        assert reply.reasoning.startswith("Asked: ")
+        assert output_problem(output, reply.text, ended=True) is None
+    with_tools = Context(effort="high", tools=TOOLS)
+    with_tools.add_document(samples.paths()["document"])
+    with_tools.ask(samples.QUESTION)
+    for seed in range(4):
+        called = eng.generate(with_tools, tool_choice="get_weather", temperature=1.0, seed=seed, max_tokens=200)
+        assert [call.name for call in called.tool_calls] == ["get_weather"]
+
+
+def test_thinking_takes_half_of_the_answer_at_most(eng) -> None:
+    """It is ended, and what was asked for comes; at effort none it does not begin."""
+    reply = eng.generate(thinks(), output={"choice": ["yes", "no"]}, temperature=0, max_tokens=12)
+    assert reply.reasoning.startswith("Asked")
+    assert reply.text in ("yes", "no")
+    context = thinks()
+    context.effort = "none"
+    assert not eng.generate(context, output={"choice": ["yes", "no"]}, temperature=0, max_tokens=12).reasoning
+
+
 def test_a_pattern_and_a_choice_are_kept_to(eng) -> None:
     for seed in range(3):
         reply = eng.generate(asked("A gate, please."), output={"regex": r"[A-C]\d{2}"}, seed=seed, **NOISE)
@@ -144,11 +176,12 @@ OPENAI_TOOLS: Any = [{"type": "function", "function": tool} for tool in TOOLS]
 QUESTION: Any = [{"role": "user", "content": "What is 2 + 2?"}]
 
 
+@pytest.mark.parametrize("effort", ["none", "high"])
 @pytest.mark.parametrize("name", ["get_weather", "calculate"])
-def test_v1_calls_the_named_tool_whole_and_streamed(eng, client: openai.OpenAI, name: str) -> None:
+def test_v1_calls_the_named_tool_whole_and_streamed(eng, client: openai.OpenAI, name: str, effort: str) -> None:
     options: dict[str, Any] = {
         "model": eng.info.model, "messages": QUESTION, "tools": OPENAI_TOOLS, "max_tokens": 200, "temperature": 0,
-        "tool_choice": {"type": "function", "function": {"name": name}}, "reasoning_effort": "none",
+        "tool_choice": {"type": "function", "function": {"name": name}}, "reasoning_effort": effort,
     }  # fmt: skip
     whole = client.chat.completions.create(**options).choices[0]
     (call,) = whole.message.tool_calls or ()
@@ -192,6 +225,27 @@ def test_v1_keeps_to_a_format(eng, client: openai.OpenAI, more: dict[str, Any], 
         )
         assert answer.choices[0].finish_reason == "stop"
         assert fits(answer.choices[0].message.content)
+
+
+def test_v1_thinks_first_and_keeps_to_what_was_forced(eng, client: openai.OpenAI) -> None:
+    """Every kind of constraint at every kind of effort, again and again: one engine, one compiler of grammars."""
+    kinds: list[dict[str, Any]] = [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "lamp", "schema": LAMP}}},
+        {"tools": OPENAI_TOOLS, "tool_choice": "required"},
+        {"tools": OPENAI_TOOLS, "tool_choice": "none"},
+        {"extra_body": {"structured_outputs": {"choice": ["yes", "no"]}}},
+        {"tools": OPENAI_TOOLS, "tool_choice": {"type": "function", "function": {"name": "calculate"}}},
+    ]
+    for effort in ("high", "none", "low", "high"):
+        for more in kinds:
+            answer = client.chat.completions.create(
+                model=eng.info.model, messages=QUESTION, temperature=0, max_tokens=160, reasoning_effort=effort, **more
+            )  # type: ignore[call-overload]
+            message = answer.choices[0].message
+            wants_call = more.get("tool_choice", "none") != "none"
+            assert bool(message.tool_calls) == wants_call, (effort, more, answer)
+            if "extra_body" in more:
+                assert message.content in ("yes", "no")
 
 
 def test_responses_keep_to_a_tool_and_a_format(eng, client: openai.OpenAI) -> None:
