@@ -63,7 +63,7 @@ def start_kernel(
     with _lock(home / f"start-{recipe.name}.lock", say):
         for found in discovery.running():
             if found.local and found.recipe == recipe.name:
-                say(f"attached to the engine that is running: {found!r}")
+                say(f"attached to the engine that is running: {found!r}; who has its token may stop it")
                 return Started(found=found, attached=True)
         check_host(host, token)
         check_can_start(recipe)

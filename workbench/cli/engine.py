@@ -98,7 +98,10 @@ def _stop(args: argparse.Namespace, console: Console) -> int:
 
     found = [item for item in engine.list() if item.local] if args.all else [_found(args)]
     for item in found:
-        engine.attach(item.url, item.token).stop()
+        eng = engine.attach(item.url, item.token)
+        if requests := eng.status()["requests"]:
+            console.note(f"{len(requests)} requests that run or wait are aborted")
+        eng.stop()
         console.show(f"stopped {item!r}")
     if not found:
         console.show("no engine is running")
@@ -123,7 +126,8 @@ def _status(args: argparse.Namespace, console: Console) -> int:
     item = _found(args)
     status = engine.attach(item.url, item.token).status()
     console.show(
-        f"{item!r}\nrunning {status['running']:.0f}, waiting {status['waiting']:.0f}, cache {status['kv_cache_used']:.1%} used"
+        f"{item!r}, at {item.presence.started_at}; who has its token may stop it\n"
+        f"running {status['running']:.0f}, waiting {status['waiting']:.0f}, cache {status['kv_cache_used']:.1%} used"
     )
     if status.get("adapters"):
         console.show(f"adapters loaded: {', '.join(status['adapters'])}")
