@@ -5,8 +5,9 @@ The half of :class:`engine.Engine` that observes. It knows where the engine is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from .captures import CaptureRun, Progress, capture_cost, start_capture
 from .connection import Connection, blocking
 from .errors import BadRequest, EngineDied, FeatureUnsupported
+from .logs import lines_of
 from .plain import PlainServer
 from .protocol import CaptureCost, CapturePlan, EngineInfo, Intervention, PrefillProgress, Rendered, Reply, Reuse
 from .protocol.intervention_sets import check, place, to_json
@@ -40,6 +42,7 @@ class Looking:
     """What an engine tells about its inside."""
 
     info: EngineInfo
+    log: str | None
     _connection: Connection
     _uploads: Uploads
     _plain: PlainServer | None
@@ -127,6 +130,20 @@ class Looking:
         reply_tokens = len(what.token_ids) if isinstance(what, Reply) else 0
         plan.resolve(len(rendered), reply_tokens=reply_tokens)
         return rendered, reply_tokens
+
+    def logs(self, lines: int = 40, *, follow: bool = False) -> Iterator[str]:
+        """The last lines of the engine's log; with `follow` those that are added too, for as long as the loop goes on.
+
+        Raises
+        ------
+        FeatureUnsupported
+            The engine is on another machine, where its log is.
+        """
+        if self.log is None or not Path(self.log).is_file():
+            raise FeatureUnsupported(
+                f"the log of the engine at {self.url} is not on this machine: 'inkling engine logs' there shows it"
+            )
+        return lines_of(Path(self.log), lines, follow=follow)
 
     def context_of(self, reply: Reply) -> Rendered:
         """The context a reply answers, with the reply's own tokens behind it as a last span.

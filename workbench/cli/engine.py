@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,19 +141,15 @@ def _status(args: argparse.Namespace, console: Console) -> int:
 
 
 def _logs(args: argparse.Namespace, console: Console) -> int:
+    from engine.logs import lines_of
+
     path = _log_path(args)
-    lines = path.read_text("utf-8", errors="replace").splitlines()[-args.lines :]
-    console.show("\n".join(lines))
-    console.result({"log": str(path), "lines": lines})
-    if not args.follow or console.json:
+    if console.json:
+        console.result({"log": str(path), "lines": list(lines_of(path, args.lines))})
         return 0
-    with path.open(encoding="utf-8", errors="replace") as file:
-        file.seek(0, 2)
-        while True:
-            if text := file.read():
-                console.show(text, end="")
-            else:
-                time.sleep(0.3)
+    for line in lines_of(path, args.lines, follow=args.follow):
+        console.show(line)
+    return 0
 
 
 def _list(_args: argparse.Namespace, console: Console) -> int:
