@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -27,7 +28,7 @@ ORDER = 2e-3
 """Of a log-probability: float32 sums over ranks in another order (test_demo_answers bounds the same for one rank)."""
 
 
-GREEDY = {"max_tokens": 8, "temperature": 0}
+GREEDY: dict[str, Any] = {"max_tokens": 8, "temperature": 0}
 
 
 def context(*, image: bool = False) -> Context:
