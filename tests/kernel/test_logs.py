@@ -35,8 +35,9 @@ def test_following_gives_every_line_once_and_whole(tmp_path: Path) -> None:
 def test_an_engines_log_from_python(eng, monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(found.url == eng.url for found in engine.list()):
         pytest.skip("this engine was not started here")
-    assert len(list(eng.logs(5))) == 5
-    assert next(eng.logs(5, follow=True)) == next(eng.logs(5))
-    monkeypatch.setattr(eng, "log", None)  # as of an engine on another machine
+    found = engine.attach(eng.url)
+    assert len(list(found.logs(5))) == 5
+    assert next(found.logs(5, follow=True)) == next(found.logs(5))
+    monkeypatch.setattr(found, "log", None)  # as of an engine on another machine
     with pytest.raises(FeatureUnsupported, match="not on this machine"):
-        eng.logs()
+        found.logs()
