@@ -22,7 +22,11 @@ def link(*widgets: Any) -> list[traitlets.link]:
 
     Examples
     --------
-    >>> link(RoutingMap(cap), SpanTable(cap))          # doctest: +SKIP
+    >>> cap = eng.capture(ctx, CapturePlan(routing=True))              # doctest: +SKIP
+    >>> view, table = RoutingMap(cap), SpanTable(cap)                  # doctest: +SKIP
+    >>> links = link(view, table)                                      # doctest: +SKIP
+    >>> view.selection = [2, 5]; table.selection                       # doctest: +SKIP
+    [2, 5]
     """
     for widget in widgets:
         if not widget.has_trait("selection"):

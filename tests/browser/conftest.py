@@ -80,19 +80,22 @@ class Visit:
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """``visit(url, width=1280, height=900, **context)`` opens a page of its own; at the end none may have misbehaved."""
+    """``visit(url, width=1280, height=900, **context)`` opens a page of its own; at the end none may have misbehaved.
+
+    ``hosts`` is a pattern of script errors that are the host page's own.
+    """
     contexts, seen = [], Visit()
 
     def note_request(url: str) -> None:
         if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|(data|blob|about|file):", url):
             seen.outside.append(url)
 
-    def visit(url: str | None = None, *, width: int = 1280, height: int = 900, **options: Any) -> Page:
+    def visit(url: str | None = None, *, width: int = 1280, height: int = 900, hosts: str = "(?!)", **options: Any) -> Page:
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.set_default_timeout(WAIT_MS)
         page = context.new_page()
-        page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        page.on("pageerror", lambda error: re.search(hosts, str(error)) or seen.errors.append(str(error)))
         page.on("request", lambda request: note_request(request.url))
         if url is not None:
             page.goto(url)

@@ -13,6 +13,8 @@ from tests.fabricated_capture import capture, rendered
 pytestmark = pytest.mark.browser
 
 STRIP = ".ink-routing [aria-roledescription='token strip']"
+HOSTS_OWN = r"filebrowser:open-path|reading 'schema'"
+"""Notebook 7 without its own file browser's settings: it goes on without them."""
 
 
 def test_widgets_work_in_notebook_7(lab, visit, tmp_path, shoot):
@@ -23,7 +25,7 @@ def test_widgets_work_in_notebook_7(lab, visit, tmp_path, shoot):
         "view = RoutingMap(cap)\nview",
     )
     shutil.copy(write_notebook(tmp_path / "seven.ipynb", *cells), lab.folder / "seven.ipynb")
-    page = visit(f"{lab.url}/notebooks/seven.ipynb?token={lab.token}", width=1200, height=1400)
+    page = visit(f"{lab.url}/notebooks/seven.ipynb?token={lab.token}", width=1200, height=1400, hosts=HOSTS_OWN)
     page.wait_for_function(READY)
     lab.run_all(page)
     page.locator(STRIP).wait_for()

@@ -36,10 +36,12 @@ class AttentionView(TwinnedWidget):
 
     Examples
     --------
+    >>> reply = eng.generate(ctx, max_tokens=8, temperature=0)                                      # doctest: +SKIP
     >>> plan = CapturePlan(attention=AttentionPlan(queries="reply", layers="all", profiles=True))   # doctest: +SKIP
     >>> view = AttentionView(eng.capture(reply, plan), engine=eng, reply=reply)                     # doctest: +SKIP
-    >>> view.mask(120, 180)                                                                         # doctest: +SKIP
-    4.1
+    >>> lost = view.mask(4, 12)  # nats that the reply loses without these tokens                   # doctest: +SKIP
+    >>> lost == view.effects["4-12"].drop                                                           # doctest: +SKIP
+    True
     """
 
     _esm = esm("attention_view")

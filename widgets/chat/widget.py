@@ -34,10 +34,11 @@ class Chat(TwinnedWidget):
 
     Examples
     --------
-    >>> chat = Chat(eng, ctx)                          # doctest: +SKIP
-    >>> chat                                           # doctest: +SKIP
-    >>> chat.reply                                     # doctest: +SKIP
-    Reply('Line 1.', 517 + 4 tokens, stop)
+    >>> chat = Chat(eng, ctx, max_tokens=8)                            # doctest: +SKIP
+    >>> chat.ask("Who is the harbour master?")                         # doctest: +SKIP
+    Reply('...', ... tokens, ...)
+    >>> chat                                                           # doctest: +SKIP
+    Chat(2 turns on this branch, inkling-demo)
     """
 
     _esm = esm("chat")

@@ -38,7 +38,10 @@ class EngineStatus(TwinnedWidget):
 
     Examples
     --------
-    >>> EngineStatus(eng)                              # doctest: +SKIP
+    >>> status = EngineStatus(eng)                                     # doctest: +SKIP
+    >>> status                                                         # doctest: +SKIP
+    EngineStatus(inkling-demo at http://..., running)
+    >>> status.close()                                                 # doctest: +SKIP
     """
 
     _esm = esm("engine_status")

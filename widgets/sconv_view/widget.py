@@ -40,9 +40,11 @@ class SconvView(TwinnedWidget):
 
     Examples
     --------
+    >>> reply = eng.generate(ctx, max_tokens=8, temperature=0)                                   # doctest: +SKIP
     >>> view = SconvView(eng.capture(reply, CapturePlan(sconv=True)), engine=eng, reply=reply)   # doctest: +SKIP
-    >>> view.without("mlp").drop                                                                 # doctest: +SKIP
-    7.3
+    >>> effect = view.without("mlp")  # the question asked again without these convolutions      # doctest: +SKIP
+    >>> effect.base_text, effect.text, effect.drop                                               # doctest: +SKIP
+    ('...', '...', ...)
     """
 
     _esm = esm("sconv_view")

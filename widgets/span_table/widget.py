@@ -38,7 +38,7 @@ class SpanTable(TwinnedWidget):
     >>> _ = ctx.ask("Which berth is free?")
     >>> table = SpanTable(ctx)
     >>> len(table.spans), table.selection
-    (6, [])
+    (7, [])
     """
 
     _esm = esm("span_table")
