@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,11 @@ class Overviews:
             return
         with contextlib.suppress(OSError):  # a folder that only others may write to
             self._folder.mkdir(exist_ok=True)
+            content: dict[str, Any] = {"identity": np.array(self._identity), **arrays}
             handle, scratch = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
             try:
                 with os.fdopen(handle, "wb") as file:
-                    np.savez(file, identity=np.array(self._identity), **arrays)
+                    np.savez(file, **content)
                 os.replace(scratch, self._folder / f"{name}.npz")
             except BaseException:
                 with contextlib.suppress(OSError):
