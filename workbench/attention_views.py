@@ -19,6 +19,7 @@ Every answer stays under 1 MB. This module knows no widget library and no HTTP.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -105,14 +106,18 @@ def answer(subject: AttentionSubject, request: Any) -> tuple[dict[str, Any], lis
 
 
 def part_rows(subject: AttentionSubject, query: int, layer: int, head: int) -> list[dict[str, Any]]:
-    """Weight, and mean logits of content and bias under it, per part: heaviest first. Framing is one row of its own."""
+    """Weight, and mean logits of content and bias under it, per part: heaviest first. Framing is one row of its own.
+
+    A part is of the kind that most of its tokens are: a document's name and page marks are framing, the document is not.
+    """
     rows: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
     numbers, group = [], {}
     for span in subject.capture.spans:
         key = span.part or "framing"
         numbers.append(group.setdefault(key, len(group)))
-        kind = span.modality if span.part else "framing"
-        row = rows.setdefault(key, {"label": span.label if span.part else "framing", "modality": kind, "tokens": 0, "ranges": []})
+        kinds[key][span.modality] += len(span)
+        row = rows.setdefault(key, {"label": span.label if span.part else "framing", "tokens": 0, "ranges": []})
         row["label"] = _shared(row["label"], span.label) if span.part else "framing"
         row["tokens"] += len(span)
         if row["ranges"] and row["ranges"][-1][1] == span.start:
@@ -121,6 +126,8 @@ def part_rows(subject: AttentionSubject, query: int, layer: int, head: int) -> l
             row["ranges"].append([span.start, span.stop])
     starts = np.array([span.start for span in subject.capture.spans])
     sums = subject.windows.sums_by(query, layer, head, starts, np.array(numbers), len(rows))
+    for key, row in rows.items():
+        row["modality"] = kinds[key].most_common(1)[0][0] if key != "framing" else "framing"
     for row, (weight, content, bias) in zip(rows.values(), sums, strict=True):
         row["weight"] = round(float(weight), 6)
         row["content"] = _number(content / weight) if weight > 0 else None

@@ -146,7 +146,7 @@ def test_patches_and_sound_are_brushed_and_follow_the_strip(page, lab, cap, shoo
     page.mouse.move(*at(3, 4), steps=4)
     page.mouse.up()
     region = [[image.start + row * cols + 2, image.start + row * cols + 5] for row in (1, 2, 3)]
-    eventually(lab, page, "m.region, m.selection", str((region, [region[0][0], region[-1][1]])).strip("()"))
+    eventually(lab, page, "m.region, m.selection", f"{region} {[region[0][0], region[-1][1]]}")
     page.get_by_text("of 9 patches in").wait_for()
     expert = cap.routing["expert"].values[[t for pair in region for t in range(*pair)], 0]
     most = int(np.bincount(expert.ravel(), minlength=16).argmax())
@@ -199,7 +199,7 @@ def test_two_captures_differ_where_one_was_not_written(lab, visit, cap, other, t
         expected = palette[round((more[row, expert] / top + 1) / 2 * 254)]
         assert np.abs(np.subtract(found, expected)).max() <= 6  # float32 in the browser: a neighbouring colour is allowed
     shoot(page.locator(VIEW), "routing-map-difference")
-    page.get_by_label("Show", exact=True).select_option("this")
+    page.locator(".ink-choice", has_text="what it has more").locator("select").select_option("this")
     eventually(lab, page, "m.difference", "False")
     page.get_by_text("Share of the weight", exact=True).wait_for()
 

@@ -7,7 +7,8 @@ import pytest
 
 from engine.protocol import AttentionPlan
 from tests.fabricated_insides import capture, plan_of
-from workbench.attention_views import AttentionSubject, answer, traits
+from workbench import Context
+from workbench.attention_views import AttentionSubject, answer, part_rows, traits
 
 KEEPS = ("pooled", "topk", "whole")
 QUERIES = (60, 150, 151)
@@ -126,3 +127,16 @@ def test_what_cannot_be_answered_says_why(verb, args, words):
     reply, buffers = answer(subject("whole")[0], {"id": 4, "verb": verb, "args": args})
     assert (reply["id"], reply["ok"], buffers) == (4, False, [])
     assert words in reply["error"]["message"]
+
+
+def test_a_document_with_a_name_and_page_marks_is_a_document_not_framing():
+    context = Context()
+    context.add_document(b"The ferry leaves at seven. " * 20, name="note.txt")
+    context.ask("When?")
+    found = context.render()
+    assert any(span.part and span.modality == "framing" for span in found.spans)  # the name, the marks
+    plan = plan_of(attention=AttentionPlan(queries="last", layers="all", keep="whole"))
+    view = AttentionSubject.of(capture(plan, found)[0])
+    rows = {row["label"]: row["modality"] for row in part_rows(view, 0, int(view.windows.layers[0]), -1)}
+    assert rows["note.txt"] == "text"
+    assert rows["framing"] == "framing"

@@ -4,6 +4,7 @@
 // made it. An engine that went away is looked for again by Python. Knows no widget.
 
 import { button, element } from "./dom.js";
+import { ended, sentence } from "./format.js";
 import { canRunAgain, runAgain } from "./run_again.js";
 
 const ENGINE_GONE = new Set(["engine-unreachable", "engine-died", "engine-not-found", "engine-auth"]);
@@ -38,7 +39,7 @@ export function createConnection({ model, el, signal, ask, lost, again }) {
   }
   function lose(/** @type {"engine" | "kernel"} */ who, /** @type {string} */ message) {
     if (who === "engine") {
-      return show(who, `${message[0]?.toUpperCase() ?? ""}${message.slice(1)} Lost with it: what it had cached and what was under way; the next question is read anew.`);
+      return show(who, `${ended(sentence(message))} Lost with it: what it had cached and what was under way; the next question is read anew.`);
     }
     return show(who, `Python does not answer: its kernel was restarted, stopped, or is busy. What is drawn stays. Lost with a restart: ${lost}.` +
       (canRunAgain(manager, el) ? "" : " Run the cells down to this one again."));

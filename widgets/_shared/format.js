@@ -27,6 +27,9 @@ export function tokens(start, stop) {
 /** With its first letter large. @param {string} text */
 export const sentence = (text) => text[0].toUpperCase() + text.slice(1);
 
+/** With a full stop behind it, whatever it ended with. @param {string} text */
+export const ended = (text) => (/[.!?…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`);
+
 /**
  * The span that holds token t (spans partition the tokens, sorted).
  * @param {any[]} spans @param {number} t

@@ -4,7 +4,7 @@
 
 import { asFloat32 } from "../_shared/bytes.js";
 import { button, element } from "../_shared/dom.js";
-import { count, percent } from "../_shared/format.js";
+import { count, ended, percent } from "../_shared/format.js";
 import { createLife } from "../_shared/life.js";
 import { createSpark } from "./spark.js";
 
@@ -84,7 +84,7 @@ export function render(host) {
     pill.dataset.state = pill.textContent;
     notice.hidden = !info.random_weights;
     notice.textContent = "The checkpoint has random weights: its answers are noise, and say so.";
-    if (lost) life.connection.heard({ ...gone, message: `${gone.message} The numbers below are the last ones it gave.` });
+    if (lost) life.connection.heard({ ...gone, message: `${ended(gone.message)} The numbers below are the last ones it gave.` });
     else life.connection.back();
     stop.disabled = lost || info.kind !== "workbench";
     root.classList.toggle("is-lost", lost);

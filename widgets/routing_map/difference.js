@@ -6,4 +6,4 @@ import { percent } from "../_shared/format.js";
 export const minus = (a, b) => a.map((value, i) => value - b[i]);
 
 /** A share with its sign. @param {number} share */
-export const signedPercent = (share) => (share === 0 ? "0" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`);
+export const signedPercent = (share) => (Math.abs(share) < 5e-5 ? "0" : `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`);

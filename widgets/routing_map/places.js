@@ -5,7 +5,7 @@ import { choice, element } from "../_shared/dom.js";
 import { createMedia, pictureOf } from "../_shared/media.js";
 
 const MOST_BUCKETS = 4_096; // an hour of sound stays well under a megabyte for 66 layers
-const SHADE = 0.6;
+const SHADE = 0.6; // over what is there to see
 
 /** Mean over the rows of a strip of bytes; 255, which is nothing, counts nowhere. @param {Uint8Array} values @param {number} rows @param {number} buckets */
 export function meanRows(values, rows, buckets) {
@@ -63,13 +63,14 @@ export function createPlaces({ meta, signal, ask, strip, look, onHover, onBrush 
     if (shown !== source || (asked && !found)) return;
     const values = found ? meanRows(found.buffers[0], found.result.rows, found.result.buckets) : null;
     const { palette, words } = look();
+    const shade = source.picture || source.peaks ? SHADE : 1;
     const rows = found?.result.rows > 1 ? ", mean over the layers" : "";
     note.textContent = values ? `Colour: ${words}${rows}${media[index].here ? "" : ". The capture does not hold its bytes"}` : "";
     medium.show({
       ...source, say: `${words}${rows}`,
       colour: (/** @type {number} */ at) => {
         const value = values ? values[Math.floor((start + at - found.result.start) / found.result.width)] : 255;
-        return value === 255 || value == null ? "transparent" : `rgb(${palette[value * 3]} ${palette[value * 3 + 1]} ${palette[value * 3 + 2]} / ${SHADE})`;
+        return value === 255 || value == null ? "transparent" : `rgb(${palette[value * 3]} ${palette[value * 3 + 1]} ${palette[value * 3 + 2]} / ${shade})`;
       },
     });
   }
