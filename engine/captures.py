@@ -105,6 +105,7 @@ class CaptureRun:
             capture, kept = await asyncio.to_thread(self._open, self.job.manifest)
             return capture
         except errors.EngineDied as problem:
+            kept = True  # the kernel may still answer for a moment: what was written is all there is
             problem.detail.setdefault("folder", folder)
             if folder and folder not in problem.message:
                 raise errors.EngineDied(
@@ -113,7 +114,7 @@ class CaptureRun:
                 ) from problem  # fmt: skip
             raise
         finally:
-            # Fetched, failed or cancelled: the engine's copy has served.
+            # Fetched, failed or cancelled: the engine's copy has served, unless it is all that a death left.
             if not kept:
                 await asyncio.shield(asyncio.ensure_future(_discard(self._connection, self.job.id)))
 

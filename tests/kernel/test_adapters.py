@@ -128,7 +128,7 @@ def test_a_reply_is_looked_at_by_the_adapter_that_gave_it(own: engine.Engine, fo
     assert capture.provenance["adapter"]["id"] == reply.provenance["adapter"]["id"]
     # The lens after the last layer is the adapter's own prediction of every token of its greedy answer.
     first = len(PROMPT) - 1
-    lens = capture.residual["lens_token"].values[first : first + 10, -1, 0]
+    lens = capture.residual["lens_token"].values[first : first + len(reply.token_ids), -1, 0]
     np.testing.assert_array_equal(lens, reply.token_ids)
     alone = own.capture(own.context_of(reply), plan)
     assert "adapter" not in alone.provenance
