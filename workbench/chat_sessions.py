@@ -8,7 +8,7 @@ Used by the notebook widget and the app. The answer is read on a thread of its o
     price    text            words, fits (what sending this would cost; nothing runs)
     send     text            turn
     stop     –               stopped
-    retry    turn            turn (another answer to the same question)
+    retry    turn            turn (another answer to the same question; of a question without one, its answer)
     edit     turn, text      turn (another question in the same place)
     branch   turn, to        turn (shows the sibling number `to`)
     result   text, tool      turn (what a called tool returned; the answer goes on)
@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InklingError
-from engine.protocol import EFFORTS, Done, PrefillProgress, Reasoning, Text, ToolCall
+from engine.protocol import EFFORTS
 
+from .chat_live import LiveAnswer
 from .chat_turns import reply_json
 from .contexts import Context
 from .conversations import Conversation, Turn
@@ -36,7 +37,6 @@ from .view_requests import answered
 
 if TYPE_CHECKING:
     from engine import Engine
-    from engine.protocol import Event, Reply
 
     from .parts import Part
 
@@ -75,6 +75,7 @@ class ChatSession:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped: dict[str, Any] | None = None
+        self._replies: dict[str, dict[str, Any]] = {}
         self.attached: tuple[Part, ...] = ()
         """Parts that go with the next question, before it; see :meth:`attach`."""
         self._parts = self._rows(self.conversation.context(self.conversation.root))
@@ -187,7 +188,7 @@ class ChatSession:
 
     def _begin(self, question: Turn) -> None:
         self._stop.clear()
-        self.problem, self._stopped, self.live = {}, None, {"phase": "waiting", "text": "", "reasoning": ""}
+        self.problem, self._stopped, self.live = {}, None, LiveAnswer().state
         self._tell()
         self._thread = threading.Thread(target=self._read, args=(question,), name="inkling-chat", daemon=True)
         self._thread.start()
@@ -196,47 +197,26 @@ class ChatSession:
         """The answer, event by event; ends in a turn, a stopped answer, or a problem, never in an exception."""
         context = self.conversation.context(question)
         options = {name: self.settings[name] for name in ("max_tokens", "temperature", "logprobs")}
-        began, told, reply = time.monotonic(), 0.0, None
+        live, told, reply = LiveAnswer(), 0.0, None
         try:
             for event in self.engine.stream(context, **options):
-                reply = self._take(event, began)
+                reply = live.take(event)
+                self.live = live.state
                 if self._stop.is_set() or reply is not None:
                     break
                 if time.monotonic() - told >= 1 / UPDATES_PER_S:
                     told = time.monotonic()
                     self._tell()
+            if reply is not None:
+                self.conversation.add_reply(reply, at=question)
         except InklingError as problem:
             self.problem = problem.to_json()
         except Exception as problem:  # a page that hangs on "waiting" would hide it
             self.problem = {"code": "failed", "message": f"the answer failed: {type(problem).__name__}: {problem}"}
-        if reply is not None:
-            self.conversation.add_reply(reply, at=question)
-        elif self._stop.is_set():
-            self._stopped = {"id": "stopped", "role": "stopped", "text": self.live["text"], "reasoning": self.live["reasoning"]}
+        if reply is None and (self._stop.is_set() or live.state["text"] or live.state["reasoning"]):
+            self._stopped = live.left(broken=bool(self.problem))
         self.live = {}
         self._tell()
-
-    def _take(self, event: Event, began: float) -> Reply | None:
-        match event:
-            case PrefillProgress(done_tokens=done, total_tokens=total, waiting=waiting):
-                if not waiting and "read_from" not in self.live:
-                    self.live |= {"read_from": done, "read_since": time.monotonic()}
-                self.live |= {"phase": "waiting" if waiting else "reading", "done_tokens": done, "total_tokens": total}
-                self.live["left_s"] = None if waiting else self._left_s(done, total)
-            case Text(text=text):
-                self.live |= {"phase": "writing", "text": self.live["text"] + text}
-            case Reasoning(text=text):
-                self.live |= {"phase": "thinking", "reasoning": self.live["reasoning"] + text}
-            case ToolCall(name=name):
-                self.live |= {"phase": "writing", "text": self.live["text"] + f"[calls {name}]"}
-            case Done(reply=reply):
-                return reply
-        return None
-
-    def _left_s(self, done: int, total: int) -> float | None:
-        """Time left for the prompt at the speed seen since it began; None before anything was seen."""
-        read, passed = done - self.live["read_from"], time.monotonic() - self.live["read_since"]
-        return round((total - done) * passed / read, 1) if read > 0 and passed > 0.2 else None
 
     def _new_effort(self, context: Context) -> float | None:
         """The effort to change to; None where it is the context's own, because a changed one computes everything again."""
@@ -274,10 +254,10 @@ class ChatSession:
 
     def _retry_asked(self, turn: str) -> dict[str, Any]:
         self._idle()
-        reply = self.conversation.turn(turn)
-        if reply.kind != "reply" or reply.parent is None:
-            raise SelectionError("only an answer can be asked for again")
-        question = self.conversation.turn(reply.parent)
+        named = self.conversation.turn(turn)
+        if named.parent is None:
+            raise SelectionError("only an answer, or a question without one, can be asked for again")
+        question = self.conversation.turn(named.parent) if named.kind == "reply" else named
         self.conversation.select(question)
         self._begin(question)
         return {"turn": question.id}
@@ -316,5 +296,8 @@ class ChatSession:
         values: dict[str, Any] = {
             "id": turn.id, "role": turn.kind, "text": turn.text, "files": [entry.part.name for entry in turn.entries[:-1]],
             "branch": next(i for i, other in enumerate(siblings) if other.id == turn.id), "branches": len(siblings),
+            "unanswered": turn.kind != "reply" and not self.conversation.children(turn),
         }  # fmt: skip
-        return values if turn.reply is None else values | reply_json(turn.reply)
+        if turn.reply is not None and turn.id not in self._replies:
+            self._replies[turn.id] = reply_json(turn.reply)
+        return values | self._replies.get(turn.id, {})

@@ -93,7 +93,8 @@ class Conversation:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """Every turn but the beginning, in the order in which they were added."""
-        return tuple(turn for turn in self._turns.values() if turn.kind != "context")
+        # Copied first: an answer may be added on another thread meanwhile.
+        return tuple(turn for turn in tuple(self._turns.values()) if turn.kind != "context")
 
     @property
     def leaf(self) -> Turn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,17 +62,52 @@ def ask(page: Page, question: str = QUESTION, *, max_tokens: int | None = None, 
     expect(chat.locator(".ink-turn.is-user")).to_have_count(before + 1, timeout=WAIT_MS)
 
 
+UNDER_WAY = """(() => {
+  const live = document.querySelector(".ink-chat .ink-live:not([hidden]) .ink-said");
+  return (live?.textContent ?? "").length > %d;
+})()"""
+"""An answer is being written and has more characters than that. The element stays in the page when there is none, hidden."""
+
+SETTLED = """(() => {
+  const turns = [...document.querySelectorAll(".ink-chat .ink-turn")];
+  return turns.length > 0 && !turns.at(-1).matches(".is-user") && document.querySelector(".ink-chat .ink-live[hidden]") !== null;
+})()"""
+"""Nothing is under way, and the last question has its answer, whole or in part. A state, and no event that one could miss."""
+
+
+STOP = """() => {
+  const live = document.querySelector(".ink-chat .ink-live:not([hidden])");
+  if (live) document.querySelector(".ink-chat [title='Stop the answer']").click();
+}"""
+"""Look and press in one go: between a look and a click of its own an answer can end, and the button is gone."""
+
+
 def ask_at_length(page: Page) -> None:
-    """Have an answer under way that goes on for long: at temperature 2 many end early, and none that is past 400 characters."""
-    live = "(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 400"
+    """Have an answer under way that goes on for long: at temperature 2 many end early, and few that are past 400 characters."""
     for _ in range(30):
-        replies = page.locator(".ink-chat .ink-turn.is-reply").count()
         ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
-        ended = f"document.querySelectorAll('.ink-chat .ink-turn.is-reply').length > {replies}"
-        page.wait_for_function(f"{live} || {ended}", timeout=WAIT_MS)
-        if page.evaluate(live):
+        if still_under_way(page, 400):
             return
     raise AssertionError("thirty answers at temperature 2 ended early")
+
+
+def still_under_way(page: Page, characters: int) -> bool:
+    """Wait until the answer under way is so long, or has ended; whether it goes on."""
+    page.wait_for_function(f"{UNDER_WAY % characters} || {SETTLED}", timeout=WAIT_MS)
+    return page.evaluate(UNDER_WAY % characters)
+
+
+def stopped_at_length(page: Page, *, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Stop a long answer while it comes, after `meanwhile`. One that ended before that is no such answer: another is asked."""
+    for _ in range(8):
+        ask_at_length(page)
+        meanwhile()
+        if still_under_way(page, 450):
+            page.evaluate(STOP)
+            page.wait_for_function(SETTLED, timeout=WAIT_MS)
+            if page.locator(".ink-turn.is-stopped").count():
+                return
+    raise AssertionError("eight long answers ended before they were stopped")
 
 
 def answered(page: Page, turns: int = 1) -> dict[str, int]:

@@ -13,12 +13,12 @@ from tests.browser.app_page import (
     WAIT_MS,
     answered,
     ask,
-    ask_at_length,
     budget,
     busy,
     idle,
     ready,
     sample_context,
+    stopped_at_length,
     tab,
     upload,
     waits,
@@ -170,10 +170,10 @@ def test_stop_ends_the_work_and_not_only_the_picture(page: Page, eng: Engine, tm
         ask(page, "Go on for ever.")
         expect(live.locator("[role=progressbar]")).to_be_visible(timeout=WAIT_MS)
         expect(live).to_contain_text("tokens", timeout=WAIT_MS)
+        assert busy(eng)
+        page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
     else:
-        ask_at_length(page)
-    assert busy(eng)
-    page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
+        stopped_at_length(page)
     expect(page.locator(".ink-turn.is-stopped")).to_contain_text("not part of the conversation", timeout=30_000)
     expect(page.locator(".ink-chat").get_by_role("button", name="Send the message")).to_be_visible()
     assert idle(eng), "the engine goes on with a stopped request"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,20 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.app_page import QUESTION, WAIT_MS, answered, ask, ask_at_length, idle, ready, tab, upload, waits, with_samples
+from tests.browser.app_page import (
+    QUESTION,
+    WAIT_MS,
+    answered,
+    ask,
+    ask_at_length,
+    idle,
+    ready,
+    stopped_at_length,
+    tab,
+    upload,
+    waits,
+    with_samples,
+)
 from tests.browser.app_process import RunningApp, Wire, running_app
 from workbench import Conversation, samples
 
@@ -35,21 +49,18 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
         page.reload()
         restored(page, usage)
-        # A long answer runs on while its page is away, and the page follows it again. One that ends meanwhile is no such answer.
-        live = "(document.querySelector('.ink-live .ink-said')?.textContent ?? '').length > 450"
-        for _ in range(8):
-            ask_at_length(page)
-            replies = page.locator(".ink-turn.is-reply").count()
+
+        def reload() -> None:
             page.reload()
             tab(page, "Chat")
-            ended = f"!document.querySelector('.ink-live') && document.querySelectorAll('.ink-turn.is-reply').length > {replies}"
-            page.wait_for_function(f"{live} || ({ended})", timeout=WAIT_MS)
-            if page.evaluate(live):
-                break
-        assert page.evaluate(live)
-        page.locator(".ink-chat").get_by_role("button", name="Stop the answer").click()
-        expect(page.locator(".ink-turn.is-stopped")).to_be_visible(timeout=30_000)
-        replies = page.locator(".ink-turn.is-reply").count()
+
+        # A long answer runs on while its page is away, and the page follows it again.
+        stopped_at_length(page, meanwhile=reload)
+        # One that ends while no page looks is kept all the same.
+        replies = page.locator(".ink-turn.is-reply").count() + 1
+        ask(page, max_tokens=64, temperature=0)
+        page.goto("about:blank")
+        ended_without_a_page(page, app, replies, tmp_path)
     with running_app("--port", urlsplit(app.url).netloc.rpartition(":")[2]) as again:
         page.goto(again.address)
         ready(page)
@@ -69,6 +80,17 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         expect(other.locator("#budget")).to_contain_text("harbour.pdf", timeout=WAIT_MS)
         tab(other, "Chat")
         expect(other.locator(".ink-turn.is-reply").first).to_contain_text(run.turns[1].text, timeout=WAIT_MS)
+
+
+def ended_without_a_page(page: Page, app: RunningApp, replies: int, folder: Path) -> None:
+    """Wait until the desk has so many answers, by the run that the app gives this browser as a file."""
+    path = folder / "away.inkling"
+    for _ in range(600):
+        path.write_bytes(page.context.request.get(f"{app.url}desk/run.inkling").body())
+        if sum(turn.kind == "reply" for turn in Conversation.load(path).path()) == replies:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the answer did not end while its page was away")
 
 
 def restored(page: Page, usage: dict[str, int]) -> None:
@@ -200,26 +222,3 @@ def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callab
         answered(page, turns=replies + 1)
         wire.cut()
     assert idle(eng)
-
-
-@pytest.mark.slow  # a server, a proxy and an app of their own
-def test_jupyterlab_s_launcher_opens_it_and_signs_in(
-    eng: Engine, lab: Any, visit: Callable[..., Page], shoot: Callable[..., Path]
-) -> None:
-    import json
-    from importlib.metadata import entry_points
-
-    if not [item for item in entry_points(group="jupyter_serverproxy_servers") if item.name == "inkling-app"]:
-        pytest.skip("this installation is older than the entry point: install the project again")
-    page = visit()
-    info = page.goto(f"{lab.url}/server-proxy/servers-info?token={lab.token}")
-    assert info is not None
-    entry = next(item for item in json.loads(info.text())["server_processes"] if item["name"] == "inkling-app")
-    assert entry["launcher_entry"]["title"] == "Inkling Workbench"
-    page.goto(f"{lab.url}/inkling-app/")
-    ready(page)
-    assert "/inkling-app/ui/" in page.url
-    with_samples(page)
-    ask(page, max_tokens=4)
-    answered(page)
-    shoot(page, "app-in-jupyter")

@@ -21,6 +21,15 @@ export function progressWords({ phase, done_tokens: done = 0, total_tokens: tota
   return phase === "thinking" ? "Thinking" : "";
 }
 
+/** Show `words`; where they go on from what is shown, only what is new is put in: a reader's selection stays. */
+function write(/** @type {HTMLElement} */ place, /** @type {string} */ words) {
+  const held = /** @type {Text | null} */ (place.firstChild);
+  const shown = held?.data ?? "";
+  if (held && words.startsWith(shown)) {
+    if (words.length > shown.length) held.appendData(words.slice(shown.length));
+  } else place.textContent = words;
+}
+
 /** The element, and a way to show a state. */
 export function createLive() {
   const words = element("span", { class: "ink-facts" });
@@ -42,8 +51,8 @@ export function createLive() {
       bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
       fill.style.width = `${share * 100}%`;
       reasoning.hidden = !live.reasoning;
-      reasoning.textContent = live.reasoning ?? "";
-      text.textContent = live.text ?? "";
+      write(reasoning, live.reasoning ?? "");
+      write(text, live.text ?? "");
     },
   };
 }

@@ -15,8 +15,8 @@ export function createTurn(turn, actions, signal) {
   /** @type {Record<string, () => [string, any]>} */
   const kinds = {
     user: () => ["You", message(turn, actions, signal)],
-    tool: () => ["Tool", [element("pre", { class: "ink-call", text: turn.text })]],
-    stopped: () => ["Inkling, stopped", stopped(turn)],
+    tool: () => ["Tool", [element("pre", { class: "ink-call", text: turn.text }), ...unanswered(turn, actions, signal)]],
+    stopped: () => [turn.broken ? "Inkling, broken off" : "Inkling, stopped", stopped(turn)],
   };
   const [who, body] = kinds[turn.role]?.() ?? ["Inkling", reply(turn, actions, signal)];
   return element("article", { class: `ink-turn is-${turn.role}${actions.chosen ? " is-chosen" : ""}`, "aria-label": who }, body);
@@ -24,7 +24,13 @@ export function createTurn(turn, actions, signal) {
 
 function stopped(/** @type {any} */ turn) {
   return [...(turn.reasoning ? [element("p", { class: "ink-reasoning", text: turn.reasoning })] : []), element("p", { class: "ink-said", text: turn.text }),
-    element("p", { class: "ink-notice", text: "Stopped. What had come is shown, and is not part of the conversation." })];
+    element("p", { class: "ink-notice", text: `${turn.broken ? "The engine ended here." : "Stopped."} What had come is shown, and is not part of the conversation.` })];
+}
+
+/** A message that waits for its answer: it was stopped, or the engine went. */
+function unanswered(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
+  if (!turn.unanswered || actions.busy) return [];
+  return [button("Try again", "Ask for the answer to this message again", () => actions.retry(turn.id), signal)];
 }
 
 function branches(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
@@ -60,7 +66,7 @@ function message(/** @type {any} */ turn, /** @type {any} */ actions, /** @type 
   }, { signal });
   const files = (turn.files ?? []).join(", ");
   return [...(files ? [element("p", { class: "ink-facts ink-files", text: files })] : []), text, field,
-    element("p", { class: "ink-actions" }, [edit, again, leave, ...branches(turn, actions, signal)])];
+    element("p", { class: "ink-actions" }, [edit, again, leave, ...unanswered(turn, actions, signal), ...branches(turn, actions, signal)])];
 }
 
 function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {

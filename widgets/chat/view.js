@@ -43,7 +43,7 @@ export function render(host) {
   const root = element("section", { class: "ink-widget ink-chat", "aria-label": "Chat" }, [
     element("header", { class: "ink-head" }, [element("div", {}, [title, facts]), gauge]),
     ...meta().notices.map((/** @type {string} */ text) => element("p", { class: "ink-notice", text })),
-    parts, log, empty, live.el, problem,
+    parts, log, empty, problem,
     element("div", { class: "ink-compose" }, [input, element("div", { class: "ink-send" }, [send, stop])]),
     element("div", { class: "ink-row" }, [effort.el, temperature, limit, cost]),
   ]);
@@ -64,7 +64,8 @@ export function render(host) {
     const text = input.value.trim();
     if (!text || busy()) return;
     if (await ask("send", { text })) {
-      input.value = "";
+      // What was typed since is the beginning of the next message.
+      input.value = input.value.trim().startsWith(text) ? input.value.trim().slice(text.length).trimStart() : input.value;
       cost.textContent = "";
     }
     input.focus();
@@ -92,24 +93,33 @@ export function render(host) {
   }
 
   const actions = {
-    retry: (/** @type {string} */ id) => ask("retry", { turn: id }),
+    retry: (/** @type {string} */ id) => ask("retry", { turn: id }), // of a message without an answer: the answer
     edit: (/** @type {string} */ id, /** @type {string} */ text) => ask("edit", { turn: id, text }),
     branch: (/** @type {string} */ id, /** @type {number} */ to) => ask("branch", { turn: id, to }),
     inspect: (/** @type {string} */ id) => tell("chosen", id),
   };
+  /** @type {any[]} */
+  let last = [];
   function showTurns() {
     const turns = model.get("turns");
-    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 24;
+    const now = [turns, model.get("chosen"), busy()];
+    if (now.every((value, i) => value === last[i])) return;
+    last = now;
     for (const id of [...drawn.keys()]) if (!turns.some((/** @type {any} */ turn) => turn.id === id)) drawn.delete(id);
-    const nodes = turns.map((/** @type {any} */ turn) => {
+    const nodes = [...turns.map((/** @type {any} */ turn) => {
       const key = JSON.stringify([turn, turn.id === model.get("chosen"), busy()]);
       if (drawn.get(turn.id)?.key !== key) {
         drawn.set(turn.id, { key, el: createTurn(turn, { ...actions, busy: busy(), chosen: turn.id === model.get("chosen") }, signal) });
       }
       return drawn.get(turn.id)?.el;
-    });
+    }), live.el];
     if (nodes.length !== log.children.length || nodes.some((/** @type {any} */ node, /** @type {number} */ i) => log.children[i] !== node)) log.replaceChildren(...nodes);
     empty.hidden = turns.length > 0 || busy();
+  }
+  /** Let the end stay in sight for those who read there, and nothing move for those who read further up. */
+  function keepingPlace(/** @type {() => void} */ draw) {
+    const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 24;
+    draw();
     if (atEnd) log.scrollTop = log.scrollHeight;
   }
   function showMeta() {
@@ -122,11 +132,11 @@ export function render(host) {
   }
   const showLive = frame(() => {
     if (signal.aborted) return;
-    const now = model.get("live") ?? {};
-    live.show(now);
-    [send.hidden, stop.hidden] = [busy(), !busy()];
-    showTurns();
-    if (busy()) root.querySelector(".ink-live")?.scrollIntoView({ block: "nearest" });
+    keepingPlace(() => {
+      live.show(model.get("live") ?? {});
+      [send.hidden, stop.hidden] = [busy(), !busy()];
+      showTurns();
+    });
   });
   function showProblem() {
     const said = model.get("problem");
@@ -147,7 +157,7 @@ export function render(host) {
   input.addEventListener("input", priceSoon, { signal });
 
   const follow = /** @type {[string, () => void][]} */ ([
-    ["turns", showTurns], ["live", showLive], ["meta", showMeta], ["problem", showProblem], ["chosen", showTurns],
+    ["turns", showLive], ["live", showLive], ["meta", showMeta], ["problem", showProblem], ["chosen", showLive],
     ["settings", () => { effort.select.value = settings().effort ?? ""; }],
   ]);
   const end = life.begin(root, follow, { ended: () => clearTimeout(resting) });

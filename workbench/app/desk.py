@@ -90,8 +90,10 @@ class Desk:
     def chat(self, engine: Engine) -> ChatSession:
         """The session over the conversation, on `engine`."""
         if self._chat is None or self._chat.conversation is not self._conversation:
-            self._chat = ChatSession(engine, self._conversation)
-            self._chat.settings = self._settings
+            self._chat = chat = ChatSession(engine, self._conversation)
+            chat.settings = self._settings
+            # Pages come and go; an answer that ended while none looked is kept all the same.
+            chat.listen(lambda: None if chat.busy or chat is not self._chat else self.keep_soon())
         self._chat.engine = engine
         if self._chat.attached != tuple(self._files):
             self._chat.attach(self._files)
@@ -109,9 +111,11 @@ class Desk:
             return {"id": content.get("id"), "ok": False, "error": problem.to_json()}, []
         before = len(self._conversation.turns)
         found = chat.answer(content)
-        if content.get("verb") == "send" and len(self._conversation.turns) > before:
-            # They are part of the question now.
-            self._files = []
+        if len(self._conversation.turns) > before:
+            if content.get("verb") == "send":
+                # They are part of the question now.
+                self._files = []
+            self.keep_soon()
         return found
 
     def use(self, settings: dict[str, Any]) -> None:
@@ -119,16 +123,21 @@ class Desk:
         self._settings.update({name: settings[name] for name in self._settings if name in settings})
 
     def put_files(self, paths: Sequence[str], *, name: str | None = None) -> list[str]:
-        """Let the files at `paths` wait too; returns one sentence for each that cannot be read, which is left out."""
+        """Let the files at `paths`, and those in zip archives, wait too; one sentence for each that is left out."""
         problems: list[str] = []
         for path in dict.fromkeys(paths):
             try:
-                part = readers.read_file(path, name=name)
+                if Path(path).suffix.lower() == ".zip":
+                    found = readers.read_folder(path)
+                    parts = found.parts
+                    problems += [f"{Path(path).name}: {item.path} is left out: {item.reason}" for item in found.skipped]
+                else:
+                    parts = (readers.read_file(path, name=name),)
             except InklingError as problem:
                 problems.append(_about(path, problem.message))
                 continue
             with self._lock:
-                self._files.append(part)
+                self._files += parts
         return problems
 
     def keep_only(self, indices: Sequence[int]) -> None:
@@ -245,6 +254,11 @@ class Desk:
     def save(self, path: Path) -> Path:
         """Write the run as one file; ``Conversation.load`` opens it in a notebook."""
         return self._conversation.save(path)
+
+    def keep_soon(self) -> None:
+        """:meth:`keep`, while the caller goes on."""
+        if self.folder is not None:
+            threading.Thread(target=self.keep, name="inkling-keep").start()
 
     def keep(self) -> None:
         """Write the desk to its folder, whole."""

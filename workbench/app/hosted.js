@@ -3,10 +3,11 @@
  *
  * A module sees a model with `get`, `set`, `save_changes`, `on`, `off`, `send`, as in Jupyter. The component's value is
  * `{subject, traits}`: an opaque key for what is shown, and JSON values by name. Bytes do not travel as JSON: a trait that is
- * `{blob: url}` is fetched once and the module gets a DataView, as in Jupyter. Changed traits go to Python as the component's
- * `change` event with the whole value; `send({id, verb, args})` asks Python, and the answer `{id, ok, result | error}` comes as
- * `msg:custom` with its buffers as DataViews. After an answer to one of `follows` the component's `submit` event comes: what the
- * verb began goes on in Python, and new values follow.
+ * `{blob: url}` is fetched once and the module gets a DataView, as in Jupyter. What the module changes goes to Python as the
+ * component's `input` event with the whole value; Gradio's `change` would come for every value that Python sends, too.
+ * `send({id, verb, args})` asks Python, and the answer `{id, ok, result | error}` comes as `msg:custom` with its buffers as
+ * DataViews. After an answer to one of `follows` the component's `submit` event comes: what the verb began goes on in Python, and
+ * new values follow.
  *
  * Not carried: `send` with buffers, and messages that Python starts by itself. It knows no particular widget.
  *
@@ -124,7 +125,7 @@ export async function mount({ element, props, trigger, server, watch, module: ad
   };
   const save = (changed) => {
     props.value = { ...props.value, traits: { ...props.value.traits, ...changed } };
-    trigger("change");
+    trigger("input");
   };
   const ask = async (content) => {
     const reply = await server.ask({ subject: props.value.subject, content });

@@ -1,7 +1,7 @@
 """A widget's ES module inside ``gr.HTML``: the same module that notebooks run, with Gradio's value as its traits.
 
 The value is a dict of traits; bytes go through :class:`Blobs` and travel as ``{"blob": address}``. Python gets the whole value back
-with the component's ``change`` event when the reader gestures; what the module asks by ``model.send`` is answered by the subject
+with the component's ``input`` event when the reader gestures; what the module asks by ``model.send`` is answered by the subject
 the value was made for, and the answer's buffers travel as blobs too. See ``hosted.js`` for what a module may use. It knows no
 particular widget and no capture.
 """
@@ -96,11 +96,11 @@ class Hosted:
             # Without ${value} in the template a new value keeps the DOM, and with it the module's canvas.
             html_template=f'<link rel="stylesheet" href="{prefix}/widgets/{name}.css"><div class="hosted"></div>',
             # Written into the script: properties of its own are not there yet when a tab is drawn late. And Gradio offers an event
-            # only where the script names it: 'change' 'submit'.
+            # only where the script names it: 'input' 'submit'.
             js_on_load=(
                 f"import({json.dumps(f'{prefix}/widgets/hosted.js')}).then((host) => host.mount({{element, props, trigger, server, "
                 f"watch, module: {json.dumps(f'{prefix}/widgets/{name}.js')}, follows: {json.dumps(list(follows))}}})) "
-                "// 'change' 'submit'"
+                "// 'input' 'submit'"
             ),
             apply_default_css=False,
             elem_id=elem_id,

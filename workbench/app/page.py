@@ -57,7 +57,7 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             with gr.Tab("Engine", id="engine", elem_id="tab-engine", render_children=True):
                 running = engine.lay_out(strip, blobs, link, prefix=prefix)
 
-        engine.wire(running, page, link)
+        look_after = engine.wire(running, page, link)
         composed = compose.wire(composing, desk_of, link)
         everything = [chatting.hosted.component, *composing.shown, composing.problem, *composing.before, *inspecting.shown]
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -71,9 +71,7 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             return (chat.show(chatting, desk, link), *shown, *looked)
 
         def recounted(request: gr.Request) -> tuple[Any, ...]:
-            desk = desk_of(request)
-            desk.keep()
-            return compose.show(desk, link)
+            return compose.show(desk_of(request), link)
 
         def start_over(request: gr.Request) -> tuple[Any, ...]:
             desk = desk_of(request)
@@ -102,6 +100,8 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             event.then(attached, None, chatting.hosted.component, **quiet)
         for event in (*ended, fields):
             event.then(recounted, None, composing.shown, **quiet)
+        for event in ended:
+            look_after(event.then)  # an answer that broke off: the engine may be gone
         inspect.wire(inspecting, desk_of, ended, link)
         composing.clear.click(start_over, None, everything, **quiet)
         composing.open.upload(open_run, composing.open, everything, **quiet)

@@ -46,6 +46,9 @@ def note_html(text: str) -> str:
 
 def engine_html(sight: Sight) -> str:
     """The engine in one line; below it what a reader must know."""
+    if sight.starting:
+        words = f"Starting an engine: {sight.starting}"
+        return f'<div class="engine gone" role="status"><span class="dot"></span><strong>{escape(words)}</strong></div>'
     if sight.info is None:
         return f'<div class="engine gone"><span class="dot"></span><strong>No engine</strong></div>{problem_html(sight.problem)}'
     info: EngineInfo = sight.info

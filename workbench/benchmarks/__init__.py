@@ -22,6 +22,7 @@ from ..errors import BenchError
 
 BENCHES = (
     "adapters",
+    "app",
     "capture",
     "compose",
     "engine",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import BadRequest
 
 from ..jupyter_launcher import TOKEN_ENV
 from .output import Console
-from .running import engine_for
+from .running import engine_for, uninterrupted
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -39,16 +40,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.port is not None and not 0 <= args.port < 65536:
         raise BadRequest(f"--port {args.port}: a port is a number from 0 to 65535")
     try:
-        with engine_for(console, recipe=args.recipe, url=args.url, token=args.token) as (eng, _):
-            serve(eng, args, prefix, console)
+        with engine_for(console, recipe=args.recipe, url=args.url, token=args.token) as (eng, started):
+            serve(eng, args, prefix, console, started=started)
     except KeyboardInterrupt:
         console.note("stopped")
     return 0
 
 
-def serve(eng: Engine, args: argparse.Namespace, prefix: str, console: Console) -> None:
-    """Serve the app on `eng` until it is interrupted."""
+def serve(eng: Engine, args: argparse.Namespace, prefix: str, console: Console, *, started: bool) -> None:
+    """Serve the app on `eng` until it is interrupted; `started` for it, one that takes its place goes with it too."""
     import engine
+    from engine import discovery
 
     # Gradio takes seconds to import.
     from ..app import link, server
@@ -56,9 +58,15 @@ def serve(eng: Engine, args: argparse.Namespace, prefix: str, console: Console) 
     def find() -> Engine:
         return engine.attach(args.url, args.token)
 
+    def start(say: Callable[[str], None]) -> Engine:
+        return engine.start(eng.info.recipe or args.recipe, say=say)
+
     token = os.environ.get(TOKEN_ENV) or server.new_token()
     with server.listen(args.host, args.port) as sock:
-        app = server.make_app(link.Link(eng, find), token=token, prefix=prefix)
+        # An engine that was named by its address is somebody else's to start.
+        named = args.url is not None or discovery.named_by_environment() is not None
+        shared = link.Link(eng, find, None if named else start)
+        app = server.make_app(shared, token=token, prefix=prefix)
         address = server.address(sock, token=token, prefix=prefix)
 
         def ready() -> None:
@@ -69,7 +77,13 @@ def serve(eng: Engine, args: argparse.Namespace, prefix: str, console: Console) 
 
                 webbrowser.open(address)
 
-        server.serve(app, sock, ready=ready)
+        try:
+            server.serve(app, sock, ready=ready)
+        finally:
+            if started:
+                with uninterrupted():
+                    if (later := shared.close()) is not None:
+                        later.stop()
 
 
 def checked_prefix(root_path: str) -> str:

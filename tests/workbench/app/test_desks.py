@@ -164,3 +164,31 @@ def test_without_an_engine_a_question_is_refused_with_the_remedy_and_files_stay(
     assert "inkling engine start" in reply["error"]["message"]
     assert [part.name for part in desk.files] == ["harbour.pdf"]
     assert not desk.begun
+
+
+def test_what_was_said_is_kept_while_no_page_looks(link: Link, tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "desk")
+    desk.put_files(PATHS[:1])
+    # The engine does not answer: the question stays, and its answer is missing.
+    reply, _ = desk.chat(link.known).answer({"id": 1, "verb": "send", "args": {"text": "Who is it?"}})
+    assert reply["ok"]
+    desk.chat(link.known).wait(60)
+    for _ in range(200):
+        if (tmp_path / "desk" / RUN).exists():
+            break
+        time.sleep(0.05)
+    again = Desk(tmp_path / "desk")
+    (turn,) = again.chat(link.known).state()["turns"]
+    assert (turn["text"], turn["files"], turn["unanswered"]) == ("Who is it?", ["harbour.pdf"], True)
+
+
+def test_an_archive_is_its_files(tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
+        archive.writestr("a/one.txt", "The first.")
+        archive.writestr("a/thing.bin", bytes(range(256)))
+    desk = Desk()
+    (problem,) = desk.put_files([str(tmp_path / "more.zip")])
+    assert [part.name for part in desk.files] == ["more/a/one.txt"]
+    assert problem.startswith("more.zip: a/thing.bin is left out")

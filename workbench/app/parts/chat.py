@@ -38,6 +38,7 @@ class Chat:
     """Components of this section."""
 
     hosted: Hosted
+    tools: gr.Accordion
     tool: gr.Textbox
     result: gr.Textbox
     give: gr.Button
@@ -51,13 +52,13 @@ def lay_out(blobs: Blobs, link: Link, *, prefix: str) -> Chat:
         return desk.answer(link, content)
 
     hosted = Hosted("chat", answer=answer, blobs=blobs, prefix=prefix, elem_id="chat", follows=(*ASKS, "stop", "branch"))
-    with gr.Accordion("Answer a tool call", open=False, elem_id="tool-result"):
+    with gr.Accordion("Answer a tool call", open=False, elem_id="tool-result") as tools:
         with gr.Row():
             tool = gr.Textbox(label="Tool", elem_id="tool-name", min_width=120, scale=1)
             result = gr.Textbox(label="What it returned", elem_id="tool-text", min_width=200, scale=3)
         give = gr.Button("Give the result", elem_id="give", size="sm", min_width=120)
         problem = gr.HTML(elem_id="chat-problem")
-    return Chat(hosted, tool, result, give, problem)
+    return Chat(hosted, tools, tool, result, give, problem)
 
 
 def show(chat: Chat, desk: Desk, link: Link) -> dict[str, Any]:
@@ -109,6 +110,7 @@ def wire(chat: Chat, desk_of: Callable[[gr.Request], Desk], link: Link, opened: 
         desk = desk_of(request)
         desk.use(traits.get("settings") or {})
         desk.chosen = str(traits.get("chosen") or "")
+        desk.keep_soon()
 
     def give(request: gr.Request, tool: str, text: str) -> tuple[str, str]:
         desk = desk_of(request)
@@ -118,6 +120,12 @@ def wire(chat: Chat, desk_of: Callable[[gr.Request], Desk], link: Link, opened: 
             return problem_html(problem.message), text
         return "", ""
 
+    def called(request: gr.Request) -> tuple[Any, Any]:
+        reply = desk_of(request).conversation.leaf.reply
+        if reply is None or not reply.tool_calls:
+            return gr.skip(), gr.skip()
+        return gr.update(open=True), reply.tool_calls[0].name
+
     following: dict[str, Any] = {
         "show_progress": "hidden", "concurrency_limit": ANSWERS_AT_ONCE, "concurrency_id": "answers", "api_visibility": "private",
     }  # fmt: skip
@@ -126,5 +134,7 @@ def wire(chat: Chat, desk_of: Callable[[gr.Request], Desk], link: Link, opened: 
     given = chat.give.click(give, [chat.tool, chat.result], [chat.problem, chat.result], **quiet)
     ended = [component.submit(follow, None, component, trigger_mode="always_last", **following)]
     ended += [event.then(follow, None, component, **following) for event in (given, opened)]
-    fields = component.change(said, component, None, js=SLIM, queue=False, **quiet)
+    for event in ended:
+        event.then(called, None, [chat.tools, chat.tool], **quiet)
+    fields = component.input(said, component, None, js=SLIM, queue=False, trigger_mode="always_last", **quiet)
     return ended, fields

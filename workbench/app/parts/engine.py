@@ -5,9 +5,11 @@ The strip stands above all tabs and says whether an engine answers. Pages share 
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,9 @@ from ..showing import engine_html, plan_html, problem_html, recipes_html
 
 LOOK_EVERY_S = 5.0
 """How often an open page asks whether the engine is still there."""
+
+START_LOOK_S = 0.5
+"""How often the page that has one started looks how far it is."""
 
 OWN = "the recipe's own"
 
@@ -62,6 +67,7 @@ class Engine:
     """Components of this section."""
 
     strip: gr.HTML
+    start: gr.Button
     timer: gr.Timer
     status: Hosted
     watching: Watching
@@ -74,12 +80,17 @@ class Engine:
     planned: gr.HTML
 
 
-def lay_out_strip() -> tuple[gr.HTML, gr.Timer]:
+Strip = tuple[gr.HTML, gr.Button, gr.Timer]
+
+
+def lay_out_strip() -> Strip:
     """The line above the tabs, and what keeps it true: inside a tab a timer runs only once the tab was opened."""
-    return gr.HTML(elem_id="engine"), gr.Timer(LOOK_EVERY_S)
+    line = gr.HTML(elem_id="engine")
+    start = gr.Button("Start the engine again", elem_id="start-engine", size="sm", variant="primary", visible="hidden")
+    return line, start, gr.Timer(LOOK_EVERY_S)
 
 
-def lay_out(strip: tuple[gr.HTML, gr.Timer], blobs: Blobs, link: Link, *, prefix: str) -> Engine:
+def lay_out(strip: Strip, blobs: Blobs, link: Link, *, prefix: str) -> Engine:
     """Make the components where the caller's layout context is."""
     watching = Watching(link)
     status = Hosted("engine_status", answer=watching.answer, blobs=blobs, prefix=prefix, elem_id="status")
@@ -99,13 +110,30 @@ def lay_out(strip: tuple[gr.HTML, gr.Timer], blobs: Blobs, link: Link, *, prefix
     return Engine(*strip, status, watching, recipe, context, requests, gpu, count, button, planned)
 
 
-def wire(engine: Engine, page: gr.Blocks, link: Link) -> None:
-    """Show the engine when the page opens, and keep looking; plan when asked."""
+def wire(engine: Engine, page: gr.Blocks, link: Link) -> Callable[[Any], None]:
+    """Show the engine when the page opens, and keep looking; start one and plan when asked.
 
-    def look() -> tuple[str, Any]:
+    Returns
+    -------
+    callable
+        Lets the page look at the engine after another event too.
+    """
+
+    def look() -> tuple[str, Any, Any]:
         sight = link.look_now()
         watch = engine.watching.now()
-        return engine_html(sight), engine.status.show(watch, watch.traits(), key=engine.watching.key)
+        status = engine.status.show(watch, watch.traits(), key=engine.watching.key)
+        return engine_html(sight), gr.update(visible=True if sight.can_start else "hidden"), status
+
+    async def start() -> AsyncIterator[tuple[str, Any, Any]]:
+        link.start_again()
+        while True:
+            shown = await asyncio.to_thread(look)
+            yield shown
+            if not (await link.look()).starting:
+                break
+            await asyncio.sleep(START_LOOK_S)
+            link.lost()
 
     def planning(recipe: str, context: float | None, requests: float | None, gpu: str, count: float | None) -> str:
         try:
@@ -118,8 +146,14 @@ def wire(engine: Engine, page: gr.Blocks, link: Link) -> None:
             return problem_html(problem.message)
         return plan_html(found)
 
+    shown = [engine.strip, engine.start, engine.status.component]
+
+    def look_after(event: Any) -> None:
+        event(look, None, shown, show_progress="hidden", concurrency_limit=None, queue=False, api_visibility="private")
+
     for event in (page.load, engine.timer.tick):
-        event(look, None, [engine.strip, engine.status.component], show_progress="hidden", concurrency_limit=None, queue=False,
-              api_visibility="private")  # fmt: skip
+        look_after(event)
+    engine.start.click(start, None, shown, show_progress="hidden", concurrency_limit=None, api_visibility="private")
     fields = [engine.recipe, engine.context, engine.requests, engine.gpu, engine.count]
     engine.plan.click(planning, fields, engine.planned, show_progress="hidden", api_visibility="private")
+    return look_after
