@@ -75,6 +75,9 @@ SETTLED = """(() => {
 """Nothing is under way, and the last question has its answer, whole or in part. A state, and no event that one could miss."""
 
 
+PROBLEM = """(document.querySelector(".ink-chat .ink-problem:not([hidden])")?.textContent ?? "")"""
+"""Why there is no answer."""
+
 STOP = """() => {
   const live = document.querySelector(".ink-chat .ink-live:not([hidden])");
   if (live) document.querySelector(".ink-chat [title='Stop the answer']").click();
@@ -93,7 +96,8 @@ def ask_at_length(page: Page) -> None:
 
 def still_under_way(page: Page, characters: int) -> bool:
     """Wait until the answer under way is so long, or has ended; whether it goes on."""
-    page.wait_for_function(f"{UNDER_WAY % characters} || {SETTLED}", timeout=WAIT_MS)
+    page.wait_for_function(f"{UNDER_WAY % characters} || {SETTLED} || {PROBLEM}", timeout=WAIT_MS)
+    assert not page.evaluate(PROBLEM)
     return page.evaluate(UNDER_WAY % characters)
 
 

@@ -76,6 +76,14 @@ def test_what_is_saved_tells_nothing_of_the_machine_and_shows_pictures(path: Pat
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_asks_shows_explains_and_says_what_it_does_not_show(path: Path) -> None:
+    text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+    found = [text.find(mark) for mark in ("**Question.**", "\n## The picture", "\n## The idea", "\n## Exercise", "\n## Limits")]
+    assert -1 not in found
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_numbers_are_computed_and_never_typed_into_the_prose(path: Path) -> None:
     found = re.findall(r".{0,40}\d.{0,40}", prose(nbformat.read(path, as_version=4)))
     assert not found, "print it from a cell above (Markdown(f'…'))"

@@ -113,8 +113,8 @@ class Hosted:
         Parameters
         ----------
         key : str, optional
-            Unguessable name of what changes while it is shown (a chat, a status): the page keeps its module and gets new traits.
-            Without one, the page begins anew.
+            Unguessable name of what changes while it is shown (a chat, a status): the page keeps its module and gets new traits;
+            those that are left out stay as they were. Without one, the page begins anew.
         """
         # Unguessable: a page can ask about the subjects it was shown, and no others.
         key = key or secrets.token_urlsafe(16)

@@ -61,10 +61,11 @@ def lay_out(blobs: Blobs, link: Link, *, prefix: str) -> Chat:
     return Chat(hosted, tools, tool, result, give, problem)
 
 
-def show(chat: Chat, desk: Desk, link: Link) -> dict[str, Any]:
-    """The chat's value for what is on the desk."""
+def show(chat: Chat, desk: Desk, link: Link, *, whole: bool = True) -> dict[str, Any]:
+    """The chat's value for what is on the desk; without `whole` what changes while an answer comes: the page keeps the rest."""
     session = desk.chat(link.known)
-    traits = session.state() | {"settings": dict(session.settings), "chosen": desk.chosen}
+    traits = session.state() if whole else {"live": dict(session.live), "problem": dict(session.problem)}
+    traits |= {"settings": dict(session.settings), "chosen": desk.chosen}
     return chat.hosted.show(desk, traits, key=desk.key)
 
 
@@ -87,11 +88,14 @@ def wire(chat: Chat, desk_of: Callable[[gr.Request], Desk], link: Link, opened: 
         session = desk.chat(link.known)
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
         forget = session.listen(lambda: loop.call_soon_threadsafe(changed.set))
+        shown = None
         try:
             while True:
                 changed.clear()
                 busy, painted = session.busy, time.monotonic()
-                yield show(chat, desk, link)
+                # What was said before does not travel again with every word: a long conversation would slow the page.
+                before, shown = shown, (len(session.conversation.turns), session.conversation.leaf.id)
+                yield show(chat, desk, link, whole=not busy or shown != before)
                 if not busy:
                     break
                 try:
