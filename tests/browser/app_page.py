@@ -75,7 +75,9 @@ SETTLED = """(() => {
 """Nothing is under way, and the last question has its answer, whole or in part. A state, and no event that one could miss."""
 
 
-PROBLEM = """(document.querySelector(".ink-chat .ink-problem:not([hidden])")?.textContent ?? "")"""
+PROBLEM = (
+    """[...document.querySelectorAll(".ink-chat :is(.ink-problem, .ink-lost):not([hidden])")].map((el) => el.innerText).join()"""
+)
 """Why there is no answer."""
 
 STOP = """() => {

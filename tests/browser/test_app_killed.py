@@ -48,7 +48,7 @@ def test_killed_while_an_answer_streams_and_started_again_from_the_page(
             processes = family(pid_of(engine.attach()))
             began = time.monotonic()
             named(processes, victim).kill()
-            problem = page.locator(".ink-chat .ink-problem[role=alert]")
+            problem = page.locator(".ink-chat .ink-lost")
             expect(problem).to_be_visible(timeout=WAIT_MS)
             said_s = time.monotonic() - began
             # What had come is still there, and why it ended.

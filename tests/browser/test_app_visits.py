@@ -206,7 +206,7 @@ def test_an_engine_that_dies_is_named_and_found_again(eng: Engine, visit: Callab
         page = ready(visit(app.address))
         ask_at_length(page)
         wire.cut()
-        problem = page.locator(".ink-chat .ink-problem[role=alert]")
+        problem = page.locator(".ink-chat .ink-lost")
         expect(problem).to_contain_text("gone", timeout=WAIT_MS)
         expect(page.locator("#engine")).to_contain_text("No engine", timeout=WAIT_MS)
         shoot(page, "app-engine-gone", full_page=True)
