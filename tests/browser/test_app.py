@@ -230,7 +230,7 @@ def test_the_engine_s_state_log_recipes_and_plans(page: Page, eng: Engine, shoot
     expect(status.locator(".ink-log")).to_be_visible()
     status.get_by_role("button", name="Stop the engine").click()
     status.get_by_role("button", name="Confirm").click()
-    expect(status.locator("[role=alert]")).to_contain_text("inkling engine stop", timeout=WAIT_MS)
+    expect(status.locator(".ink-problem[role=alert]")).to_contain_text("inkling engine stop", timeout=WAIT_MS)
     assert eng.status()["alive"]
     expect(page.locator("#recipes")).to_contain_text("inkling-4xgb300")
     page.locator("#plan").click()
