@@ -62,11 +62,14 @@ def ask(page: Page, question: str = QUESTION, *, max_tokens: int | None = None, 
     expect(chat.locator(".ink-turn.is-user")).to_have_count(before + 1, timeout=WAIT_MS)
 
 
-UNDER_WAY = """(() => {
-  const live = document.querySelector(".ink-chat .ink-live:not([hidden]) .ink-said");
-  return (live?.textContent ?? "").length > %d;
-})()"""
-"""An answer is being written and has more characters than that. The element stays in the page when there is none, hidden."""
+COME = """[...document.querySelectorAll(".ink-chat %s :is(.ink-reasoning, .ink-said)")].map((el) => el.textContent).join("")"""
+"""What has come of an answer: at temperature 2 it may all be reasoning."""
+
+LIVE = COME % ".ink-live:not([hidden])"
+"""Of the one under way. Its element stays in the page when there is none, hidden."""
+
+UNDER_WAY = f"({LIVE}.length > %d)"
+"""An answer is being written and has more characters than that."""
 
 SETTLED = """(() => {
   const turns = [...document.querySelectorAll(".ink-chat .ink-turn")];

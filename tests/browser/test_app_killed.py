@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import engine
-from tests.browser.app_page import WAIT_MS, answered, ask, ask_at_length, ready, tab, waits, with_samples
+from tests.browser.app_page import COME, LIVE, WAIT_MS, answered, ask, ask_at_length, ready, tab, waits, with_samples
 from tests.browser.app_process import running_app
 from tests.kernel.test_life import assert_all_gone, family, named, pid_of
 from workbench import samples
@@ -44,7 +44,7 @@ def test_killed_while_an_answer_streams_and_started_again_from_the_page(
         first = page.locator(".ink-turn.is-reply").first.inner_text()
         for victim in ("EngineCore", "engine.kernel"):
             ask_at_length(page)
-            seen = page.locator(".ink-live .ink-said").inner_text()[:300]
+            seen = page.evaluate(LIVE)
             processes = family(pid_of(engine.attach()))
             began = time.monotonic()
             named(processes, victim).kill()
@@ -53,7 +53,7 @@ def test_killed_while_an_answer_streams_and_started_again_from_the_page(
             said_s = time.monotonic() - began
             # What had come is still there, and why it ended.
             expect(page.locator(".ink-turn.is-stopped")).to_contain_text("The engine ended here")
-            assert page.locator(".ink-turn.is-stopped .ink-said").inner_text().startswith(seen)
+            assert page.evaluate(COME % ".is-stopped").startswith(seen[:300])
             strip = page.locator("#engine")
             expect(strip).to_contain_text("inkling engine start", timeout=WAIT_MS)
             begin = page.get_by_role("button", name="Start the engine again")

@@ -142,8 +142,9 @@ class Link:
         try:
             self.known = self._find()
         except InklingError as problem:
-            said = self._failure or problem.message
-            return Sight(None, f"{said} {REMEDY}", can_start=self._start is not None)
+            why = self._failure or ("" if isinstance(problem, EngineNotFound) else problem.message)
+            said = f"{why.rstrip('.')}. {REMEDY}" if why else REMEDY
+            return Sight(None, said, can_start=self._start is not None)
         self._gone = False
         return Sight(self.known.info)
 
