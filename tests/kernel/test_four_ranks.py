@@ -1,6 +1,6 @@
 """Four tensor-parallel ranks on one CPU: what they say is what one model says, and everything clients do works on them.
 
-Needs about 12 GB free and several minutes; the ranks share whatever cores there are.
+Needs 10 GB free and several minutes; the ranks share whatever cores there are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from workbench import CapturePlan, Context, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-FREE_BYTES = 12_000_000_000
-"""The engine's nine and the model that it is compared with."""
+FREE_BYTES = 10_000_000_000
+"""What the recipe asks for, and this process; the model that it is compared with is loaded afterwards."""
 
 ORDER = 2e-3
 """Of a log-probability: float32 sums over ranks in another order (test_demo_answers bounds the same for one rank)."""
