@@ -95,6 +95,17 @@ def test_the_view_shows_rows_and_answers_keys_and_pointer(page, lab, cap, shoot)
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.ink-attention .ink-readout').innerText.includes('weight')")
     assert "engine= and reply=" in page.locator(VIEW).inner_text()
+    # The same as tables: the heaviest key in view first.
+    lab.python(page, "view.query = 0; view.layer = 5; view.selection = []; view.window = [0, len(cap)]")
+    page.get_by_text("Token 30, layer 5 (global), mean over heads").first.wait_for()
+    page.locator(VIEW).get_by_role("button", name="Show the numbers as tables").click()
+    row = cap.attention["weight"].sel(q=30, l=5).mean("h").values
+    first = page.locator(f"{VIEW} .ink-tables tbody tr", has_text=f"token {int(np.nanargmax(row))}").first
+    first.wait_for()
+    assert f"{np.nanmax(row) * 100:.1f}" in first.inner_text() or f"{np.nanmax(row) * 100:.0f} %" in first.inner_text()
+    assert page.locator(f"{VIEW} .ink-tables table").count() == 2
+    page.locator(VIEW).get_by_role("button", name="Show the numbers as tables").click()
+    page.locator(STRIP).wait_for()
     check_qualities(page, VIEW)
     lab.python(page, "view.selection = []; view.window = [0, len(cap)]")
     looks(page, VIEW, "attention-view", shoot)

@@ -60,6 +60,12 @@ def test_the_view_answers_keys_and_pointer_and_leaves_a_twin(lab, visit, noteboo
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('.ink-sconv .ink-readout').innerText.includes('layer 0 adds: keys')")
     assert "engine= and reply=" in page.locator(VIEW).inner_text()
+    # The same as tables.
+    page.locator(VIEW).get_by_role("button", name="Show the numbers as tables").click()
+    median = float(cap.sconv["kernel"].sel(l=2, site="attention").isel(tap=-1).median("c"))
+    row = page.locator(f"{VIEW} .ink-tables tbody tr", has_text="Layer 2, after attention").inner_text()
+    assert row.split()[-1] == f"{median:.2f}".replace("-", "−")
+    page.locator(VIEW).get_by_role("button", name="Show the numbers as tables").click()
     check_qualities(page, VIEW)
     lab.python(page, "view.selection = []; view.window = [0, 205]; view.metric = 'ratio'")
     looks(page, VIEW, "sconv-view", shoot)

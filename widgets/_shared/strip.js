@@ -155,7 +155,7 @@ export function createStrip({ meta, palette, signal, onHover, onSelect, onWindow
     const step = Math.ceil(12 / h);
     for (let l = 0; l < meta.layers.length; l += step) {
       context.fillStyle = l === marked ? colour.accent : colour.muted;
-      context.fillText(String(meta.layers[l]), LEFT - 8, TOP + (l + 0.5) * h);
+      context.fillText(String(meta.layers[l]), LEFT - 6, TOP + (l + 0.5) * h);
     }
   }
 
