@@ -42,7 +42,10 @@ export function createRpc(model, options = {}) {
 
   const listen = (/** @type {any} */ content, /** @type {any[]} */ buffers) => {
     const question = content && open.get(content.id);
-    if (!question) return;
+    if (!question) {
+      if (String(content?.id).startsWith(`${prefix}-`)) heard(null); // too late for its question, but somebody is there
+      return;
+    }
     if (content.ok) {
       finish(question);
       heard(null);

@@ -43,8 +43,12 @@ test("a lane holds one question under way and the newest that waits", async () =
 
 test("silence is told, and the lane goes on", async () => {
   const model = host();
-  const rpc = createRpc(model, { timeout_ms: 10 });
+  const heard = [];
+  const rpc = createRpc(model, { timeout_ms: 10, heard: (problem) => heard.push(problem?.code ?? "answer") });
   await assert.rejects(rpc.ask("row", {}), /no answer from Python/);
+  model.answer(model.sent[0].id, { ok: true, result: 1 }); // late: nobody waits for it, but somebody is there
+  model.answer("somebody else's", { ok: true, result: 1 });
+  assert.deepEqual(heard, ["timeout", "answer"]);
   const again = rpc.ask("row", {});
   model.answer(model.sent[1].id, { ok: true, result: 1 });
   assert.equal((await again).result, 1);
