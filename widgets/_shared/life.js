@@ -51,6 +51,7 @@ export function createLife({ model, el, signal: hostSignal }, { lost, timeout_ms
       };
       const observer = new ResizeObserver(sized);
       observer.observe(el);
+      addEventListener("resize", sized, { signal }); // zooming changes the screen's pixels, and not always the view's size
       const stopWatching = watchTheme(redraw);
       sized();
       const end = () => {

@@ -60,7 +60,7 @@ export function render(host) {
       tell("head", cell ? meta.heads[cell[1]] : -1);
     },
   });
-  const matrixLegend = createLegend(palette);
+  const matrixLegend = createLegend(palette, signal);
   const measureChoice = choice("Colour heads by", MEASURES.map(([key, words]) => [key, words]), MEASURES[measure][0], (value) => {
     measure = MEASURES.findIndex(([key]) => key === value);
     showMatrix();
@@ -70,7 +70,7 @@ export function render(host) {
     meta: { ...meta, layers: LANES, row_word: "lane", row_px: 22 }, palette, signal, onHover: readKeys,
     onWindow: (range) => tell("window", range), onSelect: (range) => tell("selection", range ?? []),
   });
-  const stripLegend = createLegend(palette);
+  const stripLegend = createLegend(palette, signal);
   const which = element("span", { class: "ink-shown" });
   const mean = button("Mean over heads", "Show the mean over all heads of this layer", () => tell("head", -1), signal);
   const mask = button("Mask the selection", "Mask the chosen tokens and judge the answer again", () => startMask([selection() ?? []].filter((range) => range.length)), signal);

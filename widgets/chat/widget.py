@@ -8,9 +8,12 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import traitlets
 
+from engine.protocol import AttentionPlan, CapturePlan
 from workbench.chat_sessions import ChatSession
+from workbench.errors import SelectionError
 
 from .._esm import css, esm
 from .._twinned import TwinnedWidget
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from engine import Engine
     from engine.protocol import Reply
     from workbench import Context, Conversation
+
+    from ..attention_view.widget import AttentionView
+    from ..routing_map.widget import RoutingMap
 
 
 class Chat(TwinnedWidget):
@@ -39,6 +45,10 @@ class Chat(TwinnedWidget):
     Reply('...', ... tokens, ...)
     >>> chat                                                           # doctest: +SKIP
     Chat(2 turns on this branch, inkling-demo)
+    >>> chat.token = 3  # or a press on a token in the page            # doctest: +SKIP
+    >>> routing, attention = chat.look_inside()                        # doctest: +SKIP
+    >>> routing.selection[0] - int(attention.subject.windows.queries[attention.query])   # doctest: +SKIP
+    1
     """
 
     _esm = esm("chat")
@@ -56,6 +66,8 @@ class Chat(TwinnedWidget):
     """effort, max_tokens, temperature, logprobs."""
     chosen = traitlets.Unicode("").tag(sync=True)
     """Id of the reply to look inside."""
+    token = traitlets.Int(-1).tag(sync=True)
+    """Which token of it was chosen in the page, counted from 0; -1 for none."""
 
     def __init__(
         self, engine: Engine, start: Context | Conversation | None = None, *, max_tokens: int = 256, temperature: float = 1.0,
@@ -90,6 +102,34 @@ class Chat(TwinnedWidget):
         if wait:
             self.session.wait()
         return self.reply if wait else None
+
+    def look_inside(self) -> tuple[RoutingMap, AttentionView]:
+        """Routing and attention of the chosen reply, at the token that was chosen in the page (or at its first).
+
+        Costs one prefill of the reply with its prompt.
+
+        Returns
+        -------
+        RoutingMap, AttentionView
+            The first shows that token's experts, the second where the model looked when it chose it.
+
+        Raises
+        ------
+        SelectionError
+            There is no reply yet.
+        """
+        from ..attention_view.widget import AttentionView
+        from ..routing_map.widget import RoutingMap
+
+        reply, engine = self.reply, self.session.engine
+        if reply is None:
+            raise SelectionError("there is no reply to look inside: ask something first")
+        plan = CapturePlan(routing=True, attention=AttentionPlan(queries="reply", layers="all", profiles=True))
+        capture = engine.capture(reply, plan)
+        t = len(capture) - len(reply.token_ids) + max(0, min(self.token, len(reply.token_ids) - 1))
+        # The query that chose a token is the one before it; the nearest, should the plan not have recorded that.
+        query = int(np.abs(np.asarray(capture.attention["q"].values) - (t - 1)).argmin())
+        return RoutingMap(capture, selection=(t, t + 1)), AttentionView(capture, engine=engine, reply=reply, query=query)
 
     @traitlets.observe("settings")
     def _set(self, change: dict[str, Any]) -> None:

@@ -60,7 +60,7 @@ export function render(host) {
     const range = selection();
     if (range) strip.setView(range[0], range[1]);
   }, signal);
-  const [heatLegend, stripLegend] = [createLegend(palette), createLegend(palette)];
+  const [heatLegend, stripLegend] = [createLegend(palette, signal), createLegend(palette, signal)];
   const sinks = createSinks({ meta });
   const heat = createMatrix({
     rows: meta.layers, cols: Array.from({ length: meta.experts }, (_, e) => e), title: "Experts", palette, missing: meta.missing, signal,

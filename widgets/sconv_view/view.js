@@ -48,7 +48,7 @@ export function render(host) {
   const strip = createStrip({
     meta, palette, signal, onHover: readTokens, onWindow: (range) => tell("window", range), onSelect: (range) => tell("selection", range ?? []),
   });
-  const legend = createLegend(palette);
+  const legend = createLegend(palette, signal);
   const siteChoice = choice("Site", meta.sites.map((/** @type {string} */ site) => [site, siteWords(site)]), get("site"), (value) => tell("site", value), signal);
   const metrics = /** @type {[string, string][]} */ ([["ratio", "what it adds, times its input"], ["cosine", "cosine to its input"]]);
   for (let tap = meta.taps - 1; tap >= 0; tap -= 1) metrics.push([`tap${tap}`, `share of tap ${tapName(tap)}`]);
