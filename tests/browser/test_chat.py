@@ -42,6 +42,15 @@ def test_chat_answers_branches_and_shows_probabilities(eng, lab, visit, shoot, t
     page.wait_for_function("() => document.querySelector('.ink-chat .ink-alternatives').textContent.includes('%')")
     shoot(chat, "chat-lab")
 
+    # A token chosen among them: from it to routing and attention.
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    eventually(lab, page, "chat.token, chat.chosen == chat.conversation.leaf.id", "1 True")
+    assert chat.locator(".ink-token.is-chosen").count() == 1
+    looked = lab.python(page, "r, a = chat.look_inside(); print(r.selection, a.subject.windows.queries[a.query])").strip()
+    place = read + 1
+    assert looked == f"[{place}, {place + 1}] {place - 1}"
+
     chat.get_by_role("button", name="Edit this message").click()
     chat.get_by_label("Edit the message").fill("Which harbour is it?")
     chat.get_by_role("button", name="Ask with the edited message").click()

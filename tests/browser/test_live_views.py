@@ -61,7 +61,7 @@ def test_causes_are_measured_and_the_cache_is_shown(eng, lab, visit, shoot, tmp_
     assert "%" in row.locator(".ink-weight").inner_text()
 
     # Asked again without a site: the page shows the old answer beside the new one, which is the engine's.
-    sconv.get_by_label("after the MLP").check()
+    sconv.get_by_role("checkbox", name="after the MLP").check()
     sconv.get_by_role("button", name="Ask the question again without").click()
     card = sconv.locator(".ink-result")
     card.wait_for()

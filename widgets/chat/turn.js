@@ -7,7 +7,7 @@ const MOST_TOKENS = 2_000; // one element a token: beyond this the text stays pl
 
 /**
  * @param {any} turn
- * @param {{retry: Function, edit: Function, branch: Function, inspect: Function, busy: boolean, chosen: boolean}} actions
+ * @param {{retry: Function, edit: Function, branch: Function, inspect: Function, token: Function, busy: boolean, chosen: boolean}} actions
  * @param {AbortSignal} signal
  * @returns {HTMLElement}
  */
@@ -89,13 +89,14 @@ function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {A
   retry.disabled = actions.busy;
   const inspect = button("Look inside", "Choose this reply for the views of routing and attention", () => actions.inspect(turn.id), signal);
   inspect.setAttribute("aria-pressed", String(actions.chosen));
+  inspect.classList.add("ink-inspect");
   const buttons = [retry, inspect];
   if (turn.tokens.length && turn.tokens.length <= MOST_TOKENS) {
     const shown = button("Probabilities", "Show each token's probability and its alternatives", () => {
       const on = shown.getAttribute("aria-pressed") !== "true";
       shown.setAttribute("aria-pressed", String(on));
       readout.hidden = !on;
-      if (on) said.replaceChildren(...tokens(turn, readout, signal));
+      if (on) said.replaceChildren(...tokens(turn, readout, actions, signal));
       else said.textContent = turn.text;
     }, signal);
     shown.setAttribute("aria-pressed", "false");
@@ -105,18 +106,36 @@ function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {A
     element("p", { class: "ink-actions" }, [...buttons, ...branches(turn, actions, signal)])];
 }
 
-/** The answer token by token, underlined by surprise; the read-out names the alternatives. */
-function tokens(/** @type {any} */ turn, /** @type {HTMLElement} */ readout, /** @type {AbortSignal} */ signal) {
-  readout.textContent = "Point at a token, or move with Tab, to read its probability and what else could have come.";
-  return turn.tokens.map((/** @type {any} */ token) => {
+const FRAMING = /^<\|.*\|>$/s;
+const isolated = (/** @type {string} */ text) => `\u2068${visible(text)}\u2069`; // right-to-left text keeps its number beside it
+
+/** The answer token by token, underlined by surprise; the read-out names the alternatives, a press chooses one to look inside. */
+function tokens(/** @type {any} */ turn, /** @type {HTMLElement} */ readout, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
+  readout.textContent = "Point at a token, or move with Tab, to read its probability and what else could have come; Enter or a press chooses it to look inside.";
+  return turn.tokens.map((/** @type {any} */ token, /** @type {number} */ index) => {
     const chance = Math.exp(token.logprob);
-    const made = element("span", { class: "ink-token", tabindex: "0", "data-chance": chance > 0.9 ? "high" : chance > 0.5 ? "middle" : "low", text: token.text });
+    const made = element("span", {
+      class: `ink-token${FRAMING.test(token.text) ? " is-framing" : ""}`, tabindex: "0", role: "button", "data-chance": chance > 0.9 ? "high" : chance > 0.5 ? "middle" : "low",
+      "aria-label": visible(token.text), text: token.text,
+    });
     const read = () => {
-      const others = token.alternatives.map((/** @type {[string, number]} */ [text, logprob]) => `${visible(text)} ${percent(Math.exp(logprob))}`);
-      readout.textContent = `${visible(token.text)} ${percent(chance)}${others.length ? ` · instead: ${others.join(", ")}` : ""}`;
+      const others = token.alternatives.map((/** @type {[string, number]} */ [text, logprob]) => `${isolated(text)} ${percent(Math.exp(logprob))}`);
+      readout.textContent = `${isolated(token.text)} ${percent(chance)}${others.length ? ` · instead: ${others.join(", ")}` : ""}`;
+    };
+    const choose = () => {
+      actions.token(turn.id, index);
+      for (const other of made.parentElement?.children ?? []) other.classList.toggle("is-chosen", other === made);
+      readout.textContent = `${isolated(token.text)}: token ${count(index + 1)} of the answer is chosen to look inside`;
     };
     made.addEventListener("pointerenter", read, { signal });
     made.addEventListener("focus", read, { signal });
+    made.addEventListener("click", choose, { signal });
+    made.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation(); // notebooks bind Enter
+      choose();
+    }, { signal });
     return made;
   });
 }

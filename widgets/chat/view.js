@@ -1,7 +1,8 @@
 // The chat: what was said on this branch, the answer while it comes, and the place to write.
 //
 // Traits. From Python: meta, turns (this branch, whole), live (the answer under way, at most 30 a second), problem. Both ways:
-// settings {effort, temperature, max_tokens, logprobs}, chosen (a reply to look inside). Questions: send, stop, retry, edit, branch.
+// settings {effort, temperature, max_tokens, logprobs}, chosen and token (a reply, and a
+// token of it, to look inside). Questions: send, stop, retry, edit, branch.
 // Nothing is lost when an update is dropped: `turns` carries every finished turn.
 // Keyboard: Enter sends, Shift+Enter starts a line, Escape stops the answer or leaves an edit.
 
@@ -96,7 +97,8 @@ export function render(host) {
     retry: (/** @type {string} */ id) => ask("retry", { turn: id }), // of a message without an answer: the answer
     edit: (/** @type {string} */ id, /** @type {string} */ text) => ask("edit", { turn: id, text }),
     branch: (/** @type {string} */ id, /** @type {number} */ to) => ask("branch", { turn: id, to }),
-    inspect: (/** @type {string} */ id) => tell("chosen", id),
+    inspect: (/** @type {string} */ id) => { tell("token", -1); tell("chosen", id); },
+    token: (/** @type {string} */ id, /** @type {number} */ index) => { tell("token", index); tell("chosen", id); },
   };
   /** @type {any[]} */
   let last = [];
@@ -107,11 +109,12 @@ export function render(host) {
     last = now;
     for (const id of [...drawn.keys()]) if (!turns.some((/** @type {any} */ turn) => turn.id === id)) drawn.delete(id);
     const nodes = [...turns.map((/** @type {any} */ turn) => {
-      const key = JSON.stringify([turn, turn.id === model.get("chosen"), busy()]);
-      if (drawn.get(turn.id)?.key !== key) {
-        drawn.set(turn.id, { key, el: createTurn(turn, { ...actions, busy: busy(), chosen: turn.id === model.get("chosen") }, signal) });
-      }
-      return drawn.get(turn.id)?.el;
+      const [key, chosen] = [JSON.stringify([turn, busy()]), turn.id === model.get("chosen")];
+      if (drawn.get(turn.id)?.key !== key) drawn.set(turn.id, { key, el: createTurn(turn, { ...actions, busy: busy(), chosen }, signal) });
+      const shown = /** @type {HTMLElement} */ (drawn.get(turn.id)?.el);
+      shown.classList.toggle("is-chosen", chosen); // in place: what is open in it stays open
+      shown.querySelector(".ink-inspect")?.setAttribute("aria-pressed", String(chosen));
+      return shown;
     }), live.el];
     if (nodes.length !== log.children.length || nodes.some((/** @type {any} */ node, /** @type {number} */ i) => log.children[i] !== node)) log.replaceChildren(...nodes);
     empty.hidden = turns.length > 0 || busy();
