@@ -10,7 +10,7 @@ from tests.browser.conftest import READY
 from tests.browser.widget_pages import check_accessible, eventually, write_notebook
 from tests.fabricated_capture import capture, rendered
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 STRIP = ".ink-routing [aria-roledescription='token strip']"
 HOSTS_OWN = r"filebrowser:open-path|reading 'schema'"

@@ -62,6 +62,10 @@ def looks(page: Any, widget: str, name: str, shoot: Callable[..., Path]) -> None
     for theme, width in LOOKS:
         set_look(page, theme, width)
         found = page.locator(widget)
+        before = None
+        while (box := found.bounding_box()) != before:  # a busy machine lays out late
+            before = box
+            page.wait_for_timeout(300)
         assert found.evaluate("(el) => el.scrollWidth <= el.clientWidth + 1"), f"{name} is wider than its place at {width} px"
         shoot(found, f"{name}-{theme}-{width}")
     set_look(page, "light", 1200)

@@ -28,7 +28,8 @@ export function createSinks({ meta }) {
         const left = right + GAP;
         context.fillStyle = colour.muted;
         context.textAlign = "left";
-        context.fillText("Sinks, share of the weight", left, 9);
+        const title = "Sinks, share of the weight";
+        context.fillText(context.measureText(title).width > wide + NUMBERS ? "Sinks" : title, left, 9);
         context.fillText("0", left, 26);
         context.textAlign = "center";
         context.fillText("50 %", left + wide / 2, 26);
