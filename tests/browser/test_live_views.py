@@ -80,6 +80,6 @@ def test_causes_are_measured_and_the_cache_is_shown(eng, lab, visit, shoot, tmp_
     total = len(context().render(eng))
     assert 0 < cached < total
     assert f"{cached:,}" in composer.inner_text()
-    composer.get_by_label("Effort").select_option("low")
+    composer.locator(".ink-choice select").select_option("low")
     composer.locator(".ink-readout", has_text="to compute (+").wait_for()  # the effort stands before everything
     shoot(composer, "composer-live")
