@@ -187,7 +187,18 @@ def test_it_fits_a_phone(app: RunningApp, visit: Callable[..., Page], shoot: Cal
         tab(page, name)
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    assert page.locator("#recipes tbody th").evaluate_all(ON_ONE_LINE)
     shoot(page, "app-phone-engine", full_page=True)
+    tab(page, "Compose")
+    assert page.locator("#budget tbody td:nth-child(2)").evaluate_all(ON_ONE_LINE)
+
+
+ON_ONE_LINE = """(cells) => cells.length > 0 && cells.every((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size <= 1;
+})"""
+"""No word is broken in two because its column is too narrow."""
 
 
 def test_it_is_dark_where_the_reader_likes_it_dark(app: RunningApp, visit: Callable[..., Page], shoot: Callable[..., Path]) -> None:

@@ -61,9 +61,11 @@ export function render(host) {
     tell("settings", { ...settings(), ...values });
     priceSoon();
   }
+  let resting = 0;
   async function submit() {
     const text = input.value.trim();
     if (!text || busy()) return;
+    clearTimeout(resting);
     if (await ask("send", { text })) {
       // What was typed since is the beginning of the next message.
       input.value = input.value.trim().startsWith(text) ? input.value.trim().slice(text.length).trimStart() : input.value;
@@ -74,7 +76,6 @@ export function render(host) {
   const busy = () => Boolean(model.get("live")?.phase);
 
   // What a message would cost, before it is sent: asked when typing rests.
-  let resting = 0;
   function priceSoon() {
     clearTimeout(resting);
     resting = setTimeout(async () => {
@@ -85,6 +86,7 @@ export function render(host) {
       }
       try {
         const { result } = await rpc.ask("price", { text });
+        if (input.value.trim() !== text) return; // sent, or written on, meanwhile
         cost.textContent = result.words;
         cost.classList.toggle("ink-problem", !result.fits);
       } catch {
