@@ -37,10 +37,17 @@ def test_modules_are_short_and_keep_to_themselves(path: Path):
 @pytest.mark.parametrize("name", WIDGETS)
 def test_a_widget_is_one_small_module_and_one_style_sheet(name: str):
     assert len(inline(ROOT / "widgets" / name / "index.js").encode()) < LARGEST_BYTES
-    rules = re.sub(r"/\*.*?\*/|@[^{]*\{", "", style(name), flags=re.DOTALL)
-    for selector in re.findall(r"(?:^|[{}])\s*([^{}]+)\{", rules):
-        for part in re.sub(r"\([^)]*\)", "", selector).split(","):
-            assert ".ink-" in part, f"{name}: the rule {part.strip()!r} would reach the host page"
+    for part in selectors(style(name)):
+        assert ".ink-" in part, f"{name}: the rule {part!r} would reach the host page"
+    for part in selectors((ROOT / "widgets" / name / "index.css").read_text("utf-8")):
+        assert part.startswith(".ink-widget.ink-"), f"{name}: another widget's sheet on the same page would undo {part!r}"
+
+
+def selectors(css: str) -> list[str]:
+    """Every selector of a style sheet."""
+    rules = re.sub(r"/\*.*?\*/|@[^{]*\{", "", css, flags=re.DOTALL)
+    found = re.findall(r"(?:^|[{}])\s*([^{}]+)\{", rules)
+    return [part.strip() for selector in found for part in re.sub(r"\([^)]*\)", "", selector).split(",")]
 
 
 @pytest.mark.slow
