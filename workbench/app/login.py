@@ -120,7 +120,12 @@ class LoginWall:
         self._sessions.add(session)
         browser = _cookies(scope).get(BROWSER_COOKIE) or secrets.token_urlsafe(24)
         cookies = (f"{self.cookie}={session}; Path={self.prefix or '/'}; HttpOnly; SameSite=Lax", self._browser_cookie(browser))
-        headers = [(b"location", f"{self.prefix}/".encode()), *((b"set-cookie", item.encode()) for item in cookies)]
+        # Relative: a proxy that writes its path into addresses from the root would write it twice.
+        last = scope["path"].rpartition("/")[2]
+        headers = [
+            (b"location", f"{last}/".encode() if last not in ("", "login") else b"./"),
+            *((b"set-cookie", item.encode()) for item in cookies),
+        ]
         await _respond(send, 303, "", headers)
 
     async def _refuse(self, scope: Scope, send: Send, problem: str = "") -> None:

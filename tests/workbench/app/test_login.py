@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -60,7 +61,7 @@ def test_a_wrong_token_is_refused_in_every_form(given: str) -> None:
 def test_the_address_signs_in_once_and_hides_the_token() -> None:
     first, then = ask(LoginWall(inner, token=TOKEN), ("GET", f"/?token={TOKEN}", {}), ("GET", "/ui/", {}))
     assert first.status_code == 303
-    assert first.headers["location"] == "/"
+    assert first.headers["location"] == "./"
     cookie = first.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
@@ -81,7 +82,10 @@ def test_the_form_signs_in_and_says_when_the_token_is_wrong() -> None:
     assert form.status_code == 401
     assert 'action="/proxy/1/login"' in form.text
     assert "is not right" in wrong.text
-    assert right.headers["location"] == "/proxy/1/"
+    # Seen from the proxy's address of the form, and from the application's own.
+    assert urljoin("http://lab.test/proxy/1/login", right.headers["location"]) == "http://lab.test/proxy/1/"
+    (bare,) = ask(LoginWall(inner, token=TOKEN, prefix="/proxy/1"), ("GET", f"/proxy/1?token={TOKEN}", {}))
+    assert urljoin("http://lab.test/proxy/1", bare.headers["location"]) == "http://lab.test/proxy/1/"
     assert "Path=/proxy/1;" in right.headers["set-cookie"]
     assert then.status_code == 200
 
