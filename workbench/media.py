@@ -88,7 +88,7 @@ def encode_wav(samples: NDArray[np.float32]) -> bytes:
     ----------
     samples : ndarray of float32, shape (n,)
     """
-    data = np.ascontiguousarray(samples, dtype="<f4").tobytes()
+    data = memoryview(np.ascontiguousarray(samples, dtype="<f4")).cast("B")
     frames, width = len(samples), 4
     header = _WAV_HEADER.pack(
         b"RIFF", _WAV_HEADER.size - 8 + len(data), b"WAVE",
@@ -96,7 +96,7 @@ def encode_wav(samples: NDArray[np.float32]) -> bytes:
         b"fact", 4, frames,
         b"data", len(data),
     )  # fmt: skip
-    return header + data
+    return b"".join((header, data))
 
 
 def decode_wav(blob: bytes) -> NDArray[np.float32]:

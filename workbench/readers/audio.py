@@ -139,13 +139,25 @@ def _resampled(blocks: Iterable[NDArray[np.float32]], rate_hz: int, name: str) -
     stream = None if rate_hz == SAMPLE_RATE_HZ else soxr.ResampleStream(rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32")
     found: list[NDArray[np.float32]] = []
     for block in blocks:
-        if not np.isfinite(block).all():
+        mono = _mixed_down(block)
+        # What is no number in one channel is none in the mixture.
+        if not np.isfinite(mono).all():
             raise SourceError(f"{name}: there are samples that are no numbers (NaN or infinite)", name=name)
-        mono = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float64).astype(np.float32)
         found.append(mono if stream is None else stream.resample_chunk(np.ascontiguousarray(mono)))
     if stream is not None:
         found.append(stream.resample_chunk(np.empty(0, dtype=np.float32), last=True))
     return np.concatenate(found) if found else np.empty(0, dtype=np.float32)
+
+
+def _mixed_down(block: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean of the channels of a block of shape (frames, channels)."""
+    channels = block.shape[1]
+    if channels == 1:
+        return block[:, 0]
+    if channels == 2:
+        # Rounded once, as the mean in float64 is, and ten times faster.
+        return (block[:, 0] + block[:, 1]) * np.float32(0.5)
+    return block.mean(axis=1, dtype=np.float64).astype(np.float32)
 
 
 def _part(

@@ -39,7 +39,8 @@ def cuts(samples: NDArray[np.float32], clip_tokens: int, start_s: float = 0.0) -
     """
     hops = -(-len(samples) // AUDIO_HOP)
     whole = len(samples) // AUDIO_HOP
-    power = np.square(samples[: whole * AUDIO_HOP].reshape(whole, AUDIO_HOP), dtype=np.float32).mean(axis=1)
+    stretches = samples[: whole * AUDIO_HOP].reshape(whole, AUDIO_HOP)
+    power = np.einsum("th,th->t", stretches, stretches) / np.float32(AUDIO_HOP)
     level = float(np.median(power))
     found: list[int] = []
     loud: list[str] = []
