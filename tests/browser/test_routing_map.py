@@ -237,7 +237,7 @@ def test_a_report_runs_alone(cap, visit, shoot, tmp_path, scheme, width):
     x = 52 + (image.start + image.stop) / 2 / len(cap) * (box["width"] - 64)
     page.locator(STRIP).click(position={"x": x, "y": 22})  # on the part's band
     page.get_by_text(f"of tokens {image.start} to {image.stop - 1}").wait_for()
-    assert "patch row 1 of 7, column 1 of 10" in page.locator(READOUT).inner_text()
+    assert "patch row 1 of 6, column 1 of 8" in page.locator(READOUT).inner_text()
     shoot(page, f"report-{scheme}-{width}", full_page=True)
 
 
