@@ -45,6 +45,8 @@ def test_a_reloaded_page_and_a_restarted_app_go_on_where_they_were(
         ask(page, max_tokens=8, temperature=0)
         usage = answered(page)
         tab(page, "Compose")
+        # The samples' picture went with the question; what waits below is the one that is uploaded now.
+        expect(waits(page, "chart.png")).to_have_count(0, timeout=WAIT_MS)
         upload(page, samples.paths()["image"])
         expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
         page.reload()

@@ -13,7 +13,7 @@ from workbench.errors import SelectionError
 
 def test_without_an_engine_it_says_what_is_missing():
     effects = Effects(None, None)
-    assert effects.state() == {"running": None, "prefill": None, "found": []}
+    assert effects.state() == {"running": None, "prefill": None, "found": [], "problem": None}
     with pytest.raises(SelectionError, match="engine= and reply="):
         effects.start("0-4", (MaskSpan(start=0, stop=4),))
 
