@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import gradio as gr
 import gradio.routes
@@ -117,7 +119,21 @@ def make_app(link: Link, *, token: str, prefix: str = "", folder: Path | None = 
         desks.close()
         mounted.stop_event.set()
 
-    return Application(LoginWall(app, token=token, prefix=prefix), close)
+    return Application(LoginWall(_below(prefix, app), token=token, prefix=prefix), close)
+
+
+def _below(prefix: str, app: Any) -> Any:
+    """`app` as it is reached behind a proxy that takes `prefix` off the path: the mounted page looks for its own path below it."""
+    if not prefix:
+        return app
+
+    async def below(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] in ("http", "websocket"):
+            path = scope["path"] if scope["path"].startswith(f"{prefix}/") else prefix + scope["path"]
+            scope = {**scope, "path": path, "raw_path": quote(path).encode(), "root_path": prefix}
+        await app(scope, receive, send)
+
+    return below
 
 
 def listen(host: str, port: int | None) -> socket.socket:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from workbench.app.login import BROWSER_COOKIE, POLICY, LoginWall
+from workbench.app.server import _below
 
 TOKEN = "the-token-of-this-test"
 
@@ -143,3 +144,16 @@ def test_a_websocket_without_the_token_is_closed() -> None:
 
     asyncio.run(connect())
     assert sent == [{"type": "websocket.close", "code": 4401}]
+
+
+@pytest.mark.parametrize("path", ["/ui/config", "/proxy/1/ui/config"])
+def test_a_page_below_a_prefix_is_found_whether_or_not_the_proxy_takes_it_off(path: str) -> None:
+    """Gradio's mount looks for its own path below the prefix that its addresses have."""
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append((scope["path"], scope["raw_path"], scope["root_path"]))
+
+    asyncio.run(_below("/proxy/1", app)({"type": "http", "path": path, "raw_path": b"", "root_path": ""}, None, None))
+    assert seen == [("/proxy/1/ui/config", b"/proxy/1/ui/config", "/proxy/1")]
+    assert _below("", app) is app
