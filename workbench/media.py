@@ -88,7 +88,7 @@ def encode_wav(samples: NDArray[np.float32]) -> bytes:
     ----------
     samples : ndarray of float32, shape (n,)
     """
-    data = memoryview(np.ascontiguousarray(samples, dtype="<f4")).cast("B")
+    data = np.ascontiguousarray(samples, dtype="<f4").view(np.uint8).data
     frames, width = len(samples), 4
     header = _WAV_HEADER.pack(
         b"RIFF", _WAV_HEADER.size - 8 + len(data), b"WAVE",
