@@ -114,7 +114,7 @@ def stand_in(model: Path) -> Path:
         The package ``gguf`` is not installed, or `model` has no Inkling config.
     """
     try:
-        import gguf
+        import gguf  # pyright: ignore[reportMissingImports]  # of whoever compares with llama.cpp
     except ImportError:
         raise BenchError("llama.cpp's stand-in is written by the package gguf: pip install gguf") from None
     try:
