@@ -72,7 +72,7 @@ def measure(bench: Bench, sides: Sides, *, model: str, program: str, largest: in
         bench.ratio(f"decode at {context:,}: {THEIRS} over {NATIVE}", took[THEIRS], took[NATIVE], note=note)
     bench.remark(
         f"{THEIRS} is a model of the family afmoe with the same sizes, not Inkling: no relative bias and no short convolutions. "
-        f"{_version(program)}"
+        f"Its build: {_asked(program, path, threads, ['-p', '16', '-n', '0']).get('build_commit', 'not said')}."
     )
 
 
@@ -86,23 +86,17 @@ def _step(answer: dict[str, Any]) -> float:
 
 def _run(program: str, model: Path, threads: int, what: list[str], tokens: int) -> Callable[[], float]:
     """Seconds for `tokens` tokens, by the program's own clock: its start and its warm-up do not count."""
+    return lambda: tokens / _asked(program, model, threads, what)["avg_ts"]
+
+
+def _asked(program: str, model: Path, threads: int, what: list[str]) -> dict[str, Any]:
     command = [program, "-m", str(model), "-t", str(threads), "-fa", "1", "-r", "1", "-o", "json", *what]
-
-    def side() -> float:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        try:
-            (told,) = json.loads(done.stdout)
-        except ValueError:
-            raise BenchError(f"{program} ended with {done.returncode}: {done.stderr.strip()[-300:]}") from None
-        return tokens / told["avg_ts"]
-
-    return side
-
-
-def _version(program: str) -> str:
-    told = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
-    found = next((line for line in (told.stdout + told.stderr).splitlines() if "build" in line.lower()), "")
-    return f"It says of itself: {found.strip()}." if found else ""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        (told,) = json.loads(done.stdout)
+    except ValueError:
+        raise BenchError(f"{program} ended with {done.returncode}: {done.stderr.strip()[-300:]}") from None
+    return told
 
 
 def stand_in(model: Path) -> Path:
