@@ -24,7 +24,7 @@ from engine import demo as engine_demo
 from engine import recipes, starting
 from engine.errors import BadRequest, EngineAuthError, EngineDied, EngineNotFound, EngineStartError, EngineUnreachable
 from engine.protocol import Reasoning, Text
-from workbench import Context
+from workbench import CapturePlan, Context
 
 GONE_S = 20.0
 """Processes may take this long to end on a busy machine; what matters is that they do."""
@@ -257,6 +257,29 @@ def test_kill_9_of_any_process_ends_all_and_tells_clients_at_once(started: engin
     assert not shared_memory() - before
     # What was sent is still there for the next engine.
     assert (Path(started.log or "").parents[2] / "contexts" / f"{name.removeprefix('sha256:')}.iwc").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_kill_9_of_what_tidies_up_costs_nothing(started: engine.Engine) -> None:
+    """Python's resource tracker computes nothing and no client waits for it: the engine goes on, and leaves nothing behind."""
+    processes, before = family(pid_of(started)), shared_memory()
+    thread, ended = in_flight(started)
+    trackers = [one for one in processes if "resource_tracker" in " ".join(one.cmdline())]
+    assert trackers
+    for one in trackers:
+        one.kill()
+    thread.join(1)
+    assert thread.is_alive(), f"the stream goes on: {ended}"
+    assert started.generate(asked("Still there?"), max_tokens=2, temperature=0).usage.completion_tokens == 2
+    capture = started.capture(asked("And inside?"), CapturePlan(routing=True))
+    assert capture.routing.sizes["t"] > 0
+    started.stop()
+    thread.join(20)
+    assert [str(problem) for problem in ended] == ["the stream ended in order"]
+    assert_all_gone(processes)
+    assert engine.list() == []
+    assert shared_memory() <= before
 
 
 @pytest.mark.slow

@@ -178,3 +178,40 @@ def test_a_long_capture_asks_for_its_parts_and_a_short_one_brings_them(monkeypat
     assert routing_views.traits(cap, parts=True)["meta"]["parts"] == short
     reply, _ = routing_views.answer(cap, {"id": 1, "verb": "parts"})
     assert reply["result"]["parts"] == short
+
+
+def test_the_picture_of_two_captures_shows_their_difference(cap):
+    """The twin's own numbers: shares minus shares, and the strip only of the same tokens."""
+    from matplotlib.image import AxesImage
+
+    from workbench.figures import png
+    from workbench.figures.routing import routing_map
+
+    def images(figure):
+        return [np.asarray(image.get_array()) for axes in figure.axes for image in axes.get_children() if type(image) is AxesImage]
+
+    same = capture(cap.rendered, missing=slice(20, 25))
+    figure = routing_map(cap, against=same)
+    load, strip = images(figure)
+    more = routing.load(cap.routing)["share"].values - routing.load(same.routing)["share"].values
+    np.testing.assert_allclose(load, more * 100)
+    assert np.abs(load).max() > 0
+    assert load.min() < 0
+    mass = np.ma.masked_invalid(strip)
+    assert np.abs(mass[:, :20]).max() == 0, "the same capture, but for what was not written"
+    assert mass.mask[:, 20:25].all()
+    assert png(figure, dpi=60).startswith(b"\x89PNG")
+
+    elsewhere = capture(rendered(repeat=1))
+    (load,) = images(routing_map(cap, against=elsewhere))
+    theirs = routing.load(elsewhere.routing)["share"].values
+    np.testing.assert_allclose(load, (routing.load(cap.routing)["share"].values - theirs) * 100)
+
+    from widgets import RoutingMap
+
+    view = RoutingMap(cap, against=same)
+    assert "more than" in view.twin_html()
+    difference = view.snapshot()
+    view.difference = False
+    assert view.snapshot() != difference
+    assert "more than" not in view.twin_html()

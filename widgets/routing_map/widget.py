@@ -121,10 +121,11 @@ class RoutingMap(TwinnedWidget):
         from workbench.figures import png
         from workbench.figures.routing import routing_map
 
-        return png(routing_map(self.capture), dpi=110)
+        return png(routing_map(self.capture, against=self.against if self.difference else None), dpi=110)
 
     def twin_html(self) -> str:
-        return picture_html(self.snapshot(), f"Expert routing, static picture: {self.capture!r}")
+        beside = f", what it has more than {self.against!r}" if self.difference else ""
+        return picture_html(self.snapshot(), f"Expert routing, static picture: {self.capture!r}{beside}")
 
     def _answer(self, request: Any) -> tuple[dict[str, Any], list[bytes]]:
         return answer(self.capture, request, self.against)

@@ -100,6 +100,8 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             event.then(attached, None, chatting.hosted.component, **quiet)
         for event in (*ended, fields):
             event.then(recounted, None, composing.shown, **quiet)
+        # What was sent waits no longer, long before its answer ends.
+        chatting.hosted.component.submit(recounted, None, composing.shown, **quiet)
         for event in ended:
             look_after(event.then)  # an answer that broke off: the engine may be gone
         inspect.wire(inspecting, desk_of, ended, link)
