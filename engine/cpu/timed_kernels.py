@@ -3,11 +3,13 @@
 ``python -m engine.cpu.timed_kernels`` reads one JSON object a line. The first gives sizes (heads, kv_heads, width, extent, keys);
 pages of random keys and values for that many keys are made once. Every further one is a job, answered by seconds and by the
 floating-point operations that they took: ``{"attention": position, "native": true}`` is one chunk of queries of a global layer
-whose last one stands at `position`, ``{"gemm": n}`` a float32 product of two n × n matrices. It ends with its input.
+whose last one stands at `position`, ``{"gemm": n}`` a float32 product of two n × n matrices, ``{"multiply_adds": n}`` so many
+rounds of nothing but fused multiply-adds in registers. It ends with its input.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 
 from .attention import RelativeAttention
-from .native import kernel
+from .native import building, kernel
 
 PAGE, CHUNK = 16, 2048
 
@@ -58,6 +60,8 @@ class _Pages:
             began = time.perf_counter()
             torch.mm(one, other)
             return {"seconds": time.perf_counter() - began, "operations": 2.0 * job["gemm"] ** 3}
+        if "multiply_adds" in job:
+            return _multiply_adds(job["multiply_adds"])
         length, new = job["attention"], job.get("queries", CHUNK)
         began = time.perf_counter()
         (self.native if job["native"] else self.torch)(
@@ -69,6 +73,14 @@ class _Pages:
         # Two products over the channels for every pair of a query and a key that it sees.
         pairs = new * (length - new) + new * (new + 1) / 2
         return {"seconds": took, "operations": 4.0 * pairs * self.q.shape[1] * self.q.shape[2]}
+
+
+def _multiply_adds(rounds: int) -> dict[str, float]:
+    run = building.load("peak").inkling_multiply_adds
+    run.argtypes, run.restype = [ctypes.c_int64, ctypes.c_int, ctypes.POINTER(ctypes.c_float)], ctypes.c_double
+    began = time.perf_counter()
+    operations = run(rounds, torch.get_num_threads(), ctypes.byref(ctypes.c_float()))
+    return {"seconds": time.perf_counter() - began, "operations": operations}
 
 
 if __name__ == "__main__":

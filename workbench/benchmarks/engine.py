@@ -12,8 +12,11 @@ experts, 4,096 ids, random weights.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+
+from engine.errors import InklingError
 
 from ..errors import BenchError
 from . import engine_answering, engine_attention, engine_growth, engine_llama, engine_million, engine_reading, engine_serving
@@ -25,6 +28,9 @@ SUMMARY = "the engine on a CPU: prefill, decode, attention, serving, growth to a
 
 PARTS = ("reading", "answering", "attention", "serving", "growth", "million", "llama")
 DEFAULT = PARTS[:-2]
+
+STAND_IN_TO = 65_536
+"""Tokens of the longest prompt of llama.cpp's stand-in."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grow-to", type=int, default=65_536, metavar="N", help="largest context of the growth part")
     parser.add_argument("--position", type=int, default=131_072, metavar="N", help="where attention alone is timed")
     parser.add_argument("--million", type=int, default=1_048_000, metavar="N", help="tokens of the million part")
-    parser.add_argument("--llama-bench", metavar="FILE", help="llama.cpp's program of this name, for the llama part")
+    parser.add_argument("--llama-bench", metavar="FILE", help="llama.cpp's program of this name: for its part, and in growth")
     parser.add_argument("--recipe", default="demo", help="of the serving and million parts (default: %(default)s)")
 
 
@@ -49,20 +55,35 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     if "llama" in args.only and not args.llama_bench:
         raise BenchError("--only llama needs --llama-bench FILE: llama.cpp's program of that name")
     args = bench.sized(args, largest=1_024, one_go=1_024, grow_to=4_096, position=16_384, million=8_192)
+    failed: list[str] = []
     with ExitStack() as stack:
         model = checkpoint(args.model)
         sides = Sides(bench, model, args.model, below=args.below, longest=max(args.largest, args.grow_to), stack=stack)
-        if "reading" in args.only:
-            engine_reading.measure(bench, sides, largest=args.largest, one_go=args.one_go)
-        if "answering" in args.only:
-            engine_answering.measure(bench, sides)
-        if "growth" in args.only:
-            engine_growth.measure(bench, sides, to=args.grow_to, theirs_to=args.largest, folder=Path(args.out))
-        if "llama" in args.only:
-            engine_llama.measure(bench, sides, model=model, program=args.llama_bench, largest=args.largest)
-    if "attention" in args.only:
-        engine_attention.measure(bench, position=args.position)
-    if "serving" in args.only:
-        engine_serving.measure(bench, args.recipe)
-    if "million" in args.only:
-        engine_million.measure(bench, args.recipe, tokens=args.million)
+        beside = None
+        if args.llama_bench:
+            beside = (engine_llama.THEIRS, STAND_IN_TO, engine_llama.once(sides, model=model, program=args.llama_bench))
+        parts: dict[str, Callable[[], None]] = {
+            # First: on an engine of its own, while nothing else lives; growth shows what it found.
+            "million": lambda: engine_million.measure(bench, args.recipe, tokens=args.million),
+            "serving": lambda: engine_serving.measure(bench, args.recipe),
+            "attention": lambda: engine_attention.measure(bench, position=args.position),
+            "reading": lambda: engine_reading.measure(bench, sides, largest=args.largest, one_go=args.one_go),
+            "answering": lambda: engine_answering.measure(bench, sides),
+            "llama": lambda: engine_llama.measure(
+                bench, sides, model=model, program=args.llama_bench, largest=max(args.largest, STAND_IN_TO)
+            ),
+            "growth": lambda: engine_growth.measure(
+                bench, sides, to=args.grow_to, theirs_to=args.largest, folder=Path(args.out), beside=beside
+            ),
+        }  # fmt: skip
+        for name, part in parts.items():
+            if name in args.only:
+                try:
+                    part()
+                except InklingError as problem:
+                    # An hour of other parts is not lost with it.
+                    bench.remark(f"**The part {name} broke off:** {problem}")
+                    bench.note(f"{name} broke off: {problem}")
+                    failed.append(name)
+    if len(failed) == len(set(args.only)):
+        raise BenchError(f"nothing was measured: {', '.join(failed)} broke off; why is said above")

@@ -1,4 +1,7 @@
-"""Attention of the global layer deep in a context, against this machine's own float32 matrix product."""
+"""Attention of the global layer deep in a context, against this machine's own float32 matrix product.
+
+Beside them what the processor's multiply-adds can do at most: where a matrix product comes close to it, nothing can be much faster.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ SIZES = {"heads": 4, "kv_heads": 2, "width": 32, "extent": 256}
 """S's global layer."""
 
 PRODUCT = 2_048
+CEILING = "multiply-adds in registers"
 
 
 def measure(bench: Bench, *, position: int) -> None:
@@ -22,18 +26,22 @@ def measure(bench: Bench, *, position: int) -> None:
         }
         if told["native"]:
             sides["native attention"] = _side(kernels, {"attention": position, "native": True})
+            sides[CEILING] = _side(kernels, {"multiply_adds": 20_000_000})
         else:
             bench.remark("the native kernel could not be built here")
         took = bench.alternate(sides)
     note = f"S's global layer, 2,048 queries, {told['threads']} threads, median of {bench.rounds} rounds"
     for name in sides:
         bench.rate(
-            f"{name}, {position:,} keys" if name != "matrix product" else name, took[name], amount=1_000, unit="GF", note=note
+            f"{name}, {position:,} keys" if name.endswith("attention") else name, took[name], amount=1_000, unit="GF", note=note
         )
     for name, aim in (("torch attention", 0.65), ("native attention", 1.4)):
         if name in took:
             what = f"{name} at {position:,} over the matrix product, operations per second"
             bench.ratio(what, took["matrix product"], took[name], at_least=aim, note=note)
+    if CEILING in took:
+        for name in ("matrix product", "native attention"):
+            bench.ratio(f"{name} over {CEILING}, operations per second", took[CEILING], took[name], note=note)
 
 
 def _side(kernels: Child, job: dict[str, Any]) -> Any:

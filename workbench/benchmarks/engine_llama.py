@@ -11,8 +11,11 @@ llama-cpp-python has it: ``cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_NATI
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
+import tempfile
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +79,20 @@ def measure(bench: Bench, sides: Sides, *, model: str, program: str, largest: in
     )
 
 
+def once(sides: Sides, *, model: str, program: str) -> Callable[[int], dict[str, float]]:
+    """What a length costs the stand-in, for :mod:`.engine_growth`; its memory is its process's whole peak."""
+    path = stand_in(Path(model))
+
+    def one(tokens: int) -> dict[str, float]:
+        sides.of(NATIVE)
+        threads = sides.threads[NATIVE]
+        prefill = tokens / _asked(program, path, threads, ["-p", str(tokens), "-n", "0"])["avg_ts"]
+        told = _asked(program, path, threads, ["-p", "0", "-n", "16", "-d", str(tokens)])
+        return {"prefill_s": prefill, "step_s": 1 / told["avg_ts"], "bytes": told["peak_bytes"]}
+
+    return one
+
+
 def _first(answer: dict[str, Any]) -> float:
     return answer["first_s"]
 
@@ -91,12 +108,22 @@ def _run(program: str, model: Path, threads: int, what: list[str], tokens: int) 
 
 def _asked(program: str, model: Path, threads: int, what: list[str]) -> dict[str, Any]:
     command = [program, "-m", str(model), "-t", str(threads), "-fa", "1", "-r", "1", "-o", "json", *what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    try:
-        (told,) = json.loads(done.stdout)
-    except ValueError:
-        raise BenchError(f"{program} ended with {done.returncode}: {done.stderr.strip()[-300:]}") from None
-    return told
+    peak = 0
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as wrong:
+        process = subprocess.Popen(command, stdout=said, stderr=wrong, text=True)
+        while process.poll() is None:
+            # The kernel's own account at the end counts this process too: it is what was forked.
+            with contextlib.suppress(OSError, StopIteration):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                peak = max(peak, 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))))
+            time.sleep(0.05)
+        said.seek(0)
+        wrong.seek(0)
+        try:
+            (told,) = json.loads(said.read())
+        except ValueError:
+            raise BenchError(f"{program} ended with {process.returncode}: {wrong.read().strip()[-300:]}") from None
+    return told | {"peak_bytes": peak}
 
 
 def stand_in(model: Path) -> Path:

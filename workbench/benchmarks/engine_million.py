@@ -20,8 +20,9 @@ from . import fresh_ids
 from .bench import Bench
 from .children import child
 from .engine_attention import SIZES
+from .engine_kept import KERNEL, Kept
 
-PIECES, QUESTION = 16, 24
+PIECES, QUESTION, ANSWER = 16, 24, 16
 CHUNK = 2_048
 
 
@@ -44,7 +45,8 @@ def measure(bench: Bench, recipe: str, *, tokens: int) -> None:
         bench.note(f"  {edge:,} tokens: {reply.timings.first_token_s:.1f} s, of them {reply.usage.cached_tokens:,} cached")
     second = whole.copy()
     second[tokens : tokens + QUESTION] = whole[tokens + QUESTION :]
-    reply = eng.generate(_beginning(second, tokens + QUESTION), max_tokens=8, temperature=0)
+    # Temperature 2: an answer that does not end at once, for the time of its steps.
+    reply = eng.generate(_beginning(second, tokens + QUESTION), max_tokens=ANSWER, temperature=2.0, seed=bench.seed)
     kernel = psutil.Process(found.presence.pid)
     held = sum(_peak(process.pid) for process in (kernel, *kernel.children(recursive=True)))
     took, memory, threads = sum(noted.pieces), eng.info.memory, _threads(kernel)
@@ -55,6 +57,10 @@ def measure(bench: Bench, recipe: str, *, tokens: int) -> None:
                 note=f"the kernel alone, timed at {len(edges)} positions: {bound:.0f} s")  # fmt: skip
     bench.value("time to the first token of a second question", reply.timings.first_token_s, unit="s", at_most=3,
                 note=f"{reply.usage.cached_tokens:,} of {tokens + QUESTION:,} tokens cached")  # fmt: skip
+    step = (reply.timings.total_s - reply.timings.first_token_s) / max(1, reply.usage.completion_tokens - 1)
+    bench.value("a decode step behind them", step, unit="s", note=f"{reply.usage.completion_tokens} tokens at temperature 2")
+    if not bench.quick:
+        Kept().put(f"{KERNEL}/{tokens}", {"prefill_s": took, "step_s": step, "bytes": held})
     allowed = sum(memory["weights_bytes"]) + 1.3 * sum(memory["cache_bytes"]) + 1.5e9
     bench.value("memory of the engine's processes at their peaks", held, unit="bytes", at_most=allowed,
                 note="weights + 1.3 × cache + 1.5 GB are allowed")  # fmt: skip

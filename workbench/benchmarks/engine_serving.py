@@ -1,10 +1,12 @@
 """The engine kernel beside a bare vLLM server with the same plugin and options: what the kernel adds to a request.
 
 Both serve one recipe on this machine and are asked in turns: by vLLM's own completions route on both, and by the workbench's route.
+The one that is not asked is suspended: vLLM's processes go on looking for work for a while after each request, on the same cores.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -17,6 +19,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import psutil
 
 from ..errors import BenchError
 from . import fresh_ids
@@ -35,7 +38,8 @@ def measure(bench: Bench, recipe: str) -> None:
     kernel = engine.start(recipe, say=bench.note)
     try:
         found = next(one for one in engine.list() if one.url == kernel.url)
-        with _bare(bench, chosen) as url:
+        with _bare(bench, chosen) as (url, process):
+            servers = _Turns(psutil.Process(found.presence.pid), psutil.Process(process))
             draw = np.random.default_rng(bench.seed)
             plain = _Completions(url, "", draw)
             routes = {"bare vLLM": plain, "kernel, vLLM's route": _Completions(kernel.url, found.token, draw)}
@@ -43,7 +47,9 @@ def measure(bench: Bench, recipe: str) -> None:
             for what, given, asked in (("time to the first token", prompt, 1), ("an answer", 20, answer)):
                 sides: dict[str, Callable[[], float]] = {name: _run(route, given, asked) for name, route in routes.items()}
                 sides["kernel, workbench's route"] = _workbench(kernel, draw, given, asked)
-                took = bench.alternate(sides, rounds=max(bench.rounds, 3 if bench.quick else 15))
+                sides = {name: servers.alone(int(name == "bare vLLM"), side) for name, side in sides.items()}
+                with servers:
+                    took = bench.alternate(sides, rounds=max(bench.rounds, 3 if bench.quick else 15))
                 label = f"{what} ({given:,} tokens in, {asked} out)"
                 for name in sides:
                     bench.time(f"{label}, {name}", took[name], note=f"recipe {recipe}, {len(took[name].runs_s)} rounds")
@@ -66,6 +72,31 @@ def _workbench(kernel: Any, draw: np.random.Generator, given: int, asked: int) -
         return took * asked / max(1, reply.usage.completion_tokens)
 
     return side
+
+
+class _Turns:
+    """Two servers of which one runs; after the block both do."""
+
+    def __init__(self, *servers: psutil.Process) -> None:
+        self._families = [[server, *server.children(recursive=True)] for server in servers]
+
+    def alone(self, server: int, side: Callable[[], float]) -> Callable[[], float]:
+        """`side`, while the other server is suspended."""
+
+        def run() -> float:
+            for process in self._families[1 - server]:
+                process.suspend()
+            for process in self._families[server]:
+                process.resume()
+            return side()
+
+        return run
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *problem: object) -> None:
+        for process in itertools.chain(*self._families):
+            process.resume()
 
 
 class _Completions:
@@ -93,8 +124,8 @@ class _Completions:
 
 
 @contextmanager
-def _bare(bench: Bench, recipe: Any) -> Iterator[str]:
-    """Address of a bare vLLM server with a recipe's options; ended with the block."""
+def _bare(bench: Bench, recipe: Any) -> Iterator[tuple[str, int]]:
+    """Address and process of a bare vLLM server with a recipe's options; ended with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -115,7 +146,7 @@ def _bare(bench: Bench, recipe: Any) -> Iterator[str]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise BenchError(f"the bare vLLM server did not come up ({process.poll()}): {' '.join(words)}")
             time.sleep(0.5)
-        yield url
+        yield url, process.pid
     finally:
         process.terminate()
         try:

@@ -34,7 +34,7 @@ class Sides:
         self._children: dict[str, Child] = {}
         self.threads: dict[str, int] = {}
         self._label = "S" if label == "demo-few" else label
-        self._asked: dict[str, int] = {}
+        self._asked: dict[tuple[str, int], int] = {}
 
     def of(self, name: str) -> Child:
         """The child called `name`, started on first use."""
@@ -60,13 +60,14 @@ class Sides:
     ) -> Callable[[], float]:
         """A run of one side: a job with a fresh prompt, its answer measured by `measure` and kept in `into`.
 
-        The seed counts a side's jobs of this kind, so every side of a round reads the same prompt.
+        The seed counts a side's prompts of this length: those of a round read the same one, and none is read twice, which an
+        engine with a prefix cache would do for nothing.
         """
-        one = self.of(name)
-        count = iter(range(1_000_000))
+        one, kind = self.of(name), (name, job["prompt_tokens"])
 
         def side() -> float:
-            answer = one.ask(job | {"seed": self._bench.seed * 100_000 + next(count) + 1_000 * job["prompt_tokens"]})
+            count = self._asked[kind] = self._asked.get(kind, -1) + 1
+            answer = one.ask(job | {"seed": self._bench.seed * 100_000 + count + 1_000 * job["prompt_tokens"]})
             if into is not None:
                 into.append(answer)
             return measure(answer)

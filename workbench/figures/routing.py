@@ -89,7 +89,7 @@ def _load(axes: Axes, windows: RoutingWindows, share: NDArray[Any], *, signed: b
     bar(axes, image, "% of the weight" + (", more" if signed else ""))
     axes.set_xlabel("Expert", color=MUTED, fontsize=8)
     layer_ticks(axes, windows.layers)
-    title(axes, "Experts")
+    title(axes, "Experts: what they have more than in the other capture" if signed else "Experts")
 
 
 def _sinks(axes: Axes, sinks: NDArray[Any], *, signed: bool) -> None:
@@ -114,7 +114,11 @@ def _sinks(axes: Axes, sinks: NDArray[Any], *, signed: bool) -> None:
         axes.set_xlim(0, 100)
     axes.set_xlabel("% of the weight" + (", more" if signed else ""), color=MUTED, fontsize=8)
     title(axes, "Sinks")
-    axes.legend(frameon=False, fontsize=7, loc="lower right", labelcolor=MUTED)
+    # Bars with a sign may be anywhere: their legend goes above.
+    place: dict[str, Any] = (
+        {"bbox_to_anchor": (1.03, 0.97), "ncols": count, "columnspacing": 0.8, "handlelength": 1.0} if signed else {}
+    )
+    axes.legend(frameon=False, fontsize=7, loc="lower right", labelcolor=MUTED, **place)
     quiet(axes)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from workbench.benchmarks import engine, engine_answering, engine_growth, engine_reading
 from workbench.benchmarks.bench import Bench
+from workbench.benchmarks.engine_kept import KERNEL, Kept
 from workbench.benchmarks.engine_sides import NATIVE, THEIRS, TORCH, Sides
 
 
@@ -17,6 +18,7 @@ class Given(Sides):
 
     def __init__(self, bench: Bench, prefill_s: dict[str, float], step_s: dict[str, float]) -> None:
         self._bench, self._below, self._label, self.threads = bench, 4_096, "S", dict.fromkeys(prefill_s, 2)
+        self._asked = {}
         self.prefill_s, self.step_s, self.jobs = prefill_s, step_s, []
 
     def of(self, name: str) -> Any:
@@ -78,14 +80,18 @@ def test_answering() -> None:
 
 def test_growth_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INKLING_CACHE", str(tmp_path))
+    Kept().put(f"{KERNEL}/65536", {"prefill_s": 8.0, "step_s": 0.1, "bytes": 9.0})
+    another = ("another", 4_096, lambda tokens: {"prefill_s": 3.0, "step_s": 1.0, "bytes": float(tokens)})
     for again in (False, True):
         bench, given = made()
-        engine_growth.measure(bench, given, to=16_384, theirs_to=4_096, folder=tmp_path / "page")
+        engine_growth.measure(bench, given, to=16_384, theirs_to=4_096, folder=tmp_path / "page", beside=another)
         rows = {row.name: row for row in bench.rows}
         assert rows["log-log slope of prefill, engine, over the last lengths"].median == pytest.approx(1)
         assert rows["prefill 16,384 tokens, engine"].median == pytest.approx(0.04 * 16.384)
         assert ("from an earlier run" in rows["prefill 16,384 tokens, engine"].note) is again
         assert bool(given.jobs) is not again
+        assert (rows["prefill 1,024 tokens, another"].median, rows["prefill 65,536 tokens, the engine kernel"].median) == (3.0, 8.0)
+        assert "prefill 16,384 tokens, another" not in rows
     assert (tmp_path / "page" / "engine_growth.svg").read_text("utf-8").startswith("<?xml")
 
 
