@@ -12,6 +12,7 @@ Used by the notebook widget and the app. The answer is read on a thread of its o
     edit     turn, text      turn (another question in the same place)
     branch   turn, to        turn (shows the sibling number `to`)
     result   text, tool      turn (what a called tool returned; the answer goes on)
+    tokens   turn            tokens (of an answer: each with its probability and alternatives)
 
 This module knows no widget library; the tree is :class:`workbench.Conversation`'s.
 """
@@ -27,7 +28,7 @@ from engine.errors import InklingError
 from engine.protocol import EFFORTS
 
 from .chat_live import LiveAnswer
-from .chat_turns import reply_json
+from .chat_turns import reply_json, tokens_json
 from .contexts import Context
 from .conversations import Conversation, Turn
 from .efforts import resolve_effort
@@ -132,6 +133,7 @@ class ChatSession:
         verbs = {
             "price": self._price_asked, "send": self._send_asked, "stop": self._stop_asked, "retry": self._retry_asked,
             "edit": self._edit_asked, "branch": self._branch_asked, "result": self._result_asked,
+            "tokens": self._tokens_asked,
         }  # fmt: skip
         return answered(request, verbs)
 
@@ -272,6 +274,12 @@ class ChatSession:
 
     def _result_asked(self, text: str, tool: str) -> dict[str, Any]:
         return {"turn": self.give_result(text, tool=tool).id}
+
+    def _tokens_asked(self, turn: str) -> dict[str, Any]:
+        reply = self.conversation.turn(turn).reply
+        if reply is None:
+            raise SelectionError("only an answer has tokens with probabilities")
+        return {"tokens": tokens_json(reply)}
 
     def _branch_asked(self, turn: str, to: int) -> dict[str, Any]:
         self._idle()

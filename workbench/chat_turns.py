@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def reply_json(reply: Reply) -> dict[str, Any]:
-    """An answer as a page shows it: what it says, what it cost, and each token's probability where it was asked for."""
+    """An answer as a page shows it: what it says, what it cost, and how many tokens have a probability to show."""
     return {
         "text": reply.text, "reasoning": reply.reasoning, "finish_reason": reply.finish_reason, "notices": list(reply.notices),
         "tools": [
@@ -22,8 +22,13 @@ def reply_json(reply: Reply) -> dict[str, Any]:
             "completion_tokens": reply.usage.completion_tokens,
         },
         "timings": {"first_token_s": reply.timings.first_token_s, "total_s": reply.timings.total_s},
-        "tokens": [_token(token) for token in reply.logprobs],
+        "tokens": len(reply.logprobs),
     }  # fmt: skip
+
+
+def tokens_json(reply: Reply) -> list[dict[str, Any]]:
+    """Each token with its probability and alternatives: 200 bytes apiece, which a page asks for when somebody looks."""
+    return [_token(token) for token in reply.logprobs]
 
 
 def _token(token: TokenLogprob) -> dict[str, Any]:

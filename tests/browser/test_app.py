@@ -10,6 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.app_page import (
+    LONG_TOKENS,
+    STOP,
+    UNDER_WAY,
     WAIT_MS,
     answered,
     ask,
@@ -104,6 +107,21 @@ def test_the_answer_streams_and_costs_what_the_engine_counted(page: Page, eng: E
     expect(waits(page, "harbour.pdf")).to_have_count(0)
     expect(page.locator("#budget")).to_contain_text("harbour.pdf", timeout=WAIT_MS)
     assert budget(page)["prompt"] > usage["prompt"]
+
+
+def test_what_was_sent_waits_no_longer_while_its_answer_comes(page: Page) -> None:
+    for _ in range(8):
+        tab(page, "Compose")
+        upload(page, samples.paths()["image"])
+        expect(waits(page, "chart.png")).to_be_visible(timeout=WAIT_MS)
+        ask(page, "Go on for ever.", max_tokens=LONG_TOKENS, temperature=2)
+        tab(page, "Compose")
+        expect(waits(page, "chart.png")).to_have_count(0, timeout=WAIT_MS)
+        expect(page.locator("#budget")).to_contain_text("chart.png", timeout=WAIT_MS)
+        if page.evaluate(UNDER_WAY % 0):
+            page.evaluate(STOP)
+            return
+    raise AssertionError("eight answers ended before one could look")
 
 
 def test_the_routing_of_the_answer_is_shown_by_the_notebooks_module(page: Page, shoot: Callable[..., Path]) -> None:

@@ -101,20 +101,26 @@ def test_attention(page, local, extent, lengths, block, seed) -> None:
     torch.testing.assert_close(found.double(), torch.cat(wanted), atol=CLOSE, rtol=CLOSE)
 
 
+@pytest.mark.parametrize("values_at_once", [1 << 22, 1 << 15, 1])
+@pytest.mark.parametrize("past", [0, 5, 700])
 @pytest.mark.parametrize("local", [False, True])
-def test_attention_over_several_query_blocks(local: bool) -> None:
-    """600 queries behind 700 cached keys: blocks of queries, a far part, a bias that ends inside the near part."""
+def test_attention_over_several_query_blocks(local: bool, past: int, values_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """600 queries behind cached keys: blocks of queries, of which many, few or none are done together, a far part, a bias that ends
+    inside the near part, windows cut by the beginning."""
+    from engine.cpu import attention
+
+    monkeypatch.setattr(attention, "BAND_VALUES", values_at_once)
     draw = torch.Generator().manual_seed(0)
-    past, new, extent, page = 700, 600, 48, 16
-    keys, values = (torch.randn(past + new, 1, 8, generator=draw) for _ in range(2))
-    q, relative = torch.randn(new, 2, 8, generator=draw) * 3, torch.randn(new, 2, extent, generator=draw)
+    new, extent, page = 600, 48, 16
+    keys, values = (torch.randn(past + new, 2, 8, generator=draw) for _ in range(2))
+    q, relative = torch.randn(new, 4, 8, generator=draw) * 3, torch.randn(new, 4, extent, generator=draw)
     table = list(range(-(-(past + new) // page)))
     found = RelativeAttention(lambda: None)(
         q, paged(keys, page, table, len(table)), paged(values, page, table, len(table)), block_table=torch.tensor([table]),
         cu_seqlens_q=torch.tensor([0, new]), cache_seqlens=torch.tensor([past + new]), max_seqlen_q=new, softmax_scale=1 / 8,
         causal=True, window_size=(extent - 1, 0) if local else (-1, -1), rel_extent=extent, rel_logits=relative,
     )  # fmt: skip
-    rows = [0, 1, 47, 48, 49, 511, 512, 513, 599]
+    rows = [0, 1, 31, 32, 47, 48, 49, 63, 64, 95, 96, 511, 512, 513, 575, 576, 599]
     wanted = torch.cat([
         dense_attention(q[r : r + 1], keys, values, relative[r : r + 1], past + r, extent if local else 0, extent) for r in rows
     ])  # fmt: skip

@@ -269,8 +269,6 @@ def test_kill_9_of_what_tidies_up_costs_nothing(started: engine.Engine) -> None:
     assert trackers
     for one in trackers:
         one.kill()
-    thread.join(1)
-    assert thread.is_alive(), f"the stream goes on: {ended}"
     assert started.generate(asked("Still there?"), max_tokens=2, temperature=0).usage.completion_tokens == 2
     capture = started.capture(asked("And inside?"), CapturePlan(routing=True))
     assert capture.routing.sizes["t"] > 0

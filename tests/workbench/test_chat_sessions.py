@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from engine.errors import ContextTooLong
@@ -33,8 +35,13 @@ def test_an_answer_becomes_a_turn_that_costs_what_the_engine_says(session, eng):
     assert (question["role"], answer["role"]) == ("user", "reply")
     rendered = session.conversation.context(session.conversation.path()[0]).render(eng)
     assert answer["usage"]["prompt_tokens"] == len(rendered.token_ids)
-    assert len(answer["tokens"]) == answer["usage"]["completion_tokens"]
-    assert all(token["logprob"] <= 0 for token in answer["tokens"])
+    assert answer["tokens"] == answer["usage"]["completion_tokens"]
+    tokens = ask(session, "tokens", turn=answer["id"])["result"]["tokens"]
+    assert len(tokens) == answer["tokens"]
+    assert all(token["logprob"] <= 0 and token["alternatives"] for token in tokens)
+    assert not ask(session, "tokens", turn=question["id"])["ok"], "a question has none"
+    # The state is small: a long conversation travels whole with every turn.
+    assert len(json.dumps(answer)) < 1_000
     assert told[0] == "waiting"
     assert told[-1] is None
     # Greedy: asking again gives the same words on a branch of its own, and the prompt is read from the cache.

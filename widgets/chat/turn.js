@@ -91,12 +91,14 @@ function reply(/** @type {any} */ turn, /** @type {any} */ actions, /** @type {A
   inspect.setAttribute("aria-pressed", String(actions.chosen));
   inspect.classList.add("ink-inspect");
   const buttons = [retry, inspect];
-  if (turn.tokens.length && turn.tokens.length <= MOST_TOKENS) {
-    const shown = button("Probabilities", "Show each token's probability and its alternatives", () => {
+  if (turn.tokens && turn.tokens <= MOST_TOKENS) {
+    const shown = button("Probabilities", "Show each token's probability and its alternatives", async () => {
       const on = shown.getAttribute("aria-pressed") !== "true";
+      const given = on ? await actions.tokens(turn.id) : null;
+      if (on && !given) return; // what failed is said
       shown.setAttribute("aria-pressed", String(on));
       readout.hidden = !on;
-      if (on) said.replaceChildren(...tokens(turn, readout, actions, signal));
+      if (given) said.replaceChildren(...tokens(turn.id, given, readout, actions, signal));
       else said.textContent = turn.text;
     }, signal);
     shown.setAttribute("aria-pressed", "false");
@@ -110,9 +112,9 @@ const FRAMING = /^<\|.*\|>$/s;
 const isolated = (/** @type {string} */ text) => `\u2068${visible(text)}\u2069`; // right-to-left text keeps its number beside it
 
 /** The answer token by token, underlined by surprise; the read-out names the alternatives, a press chooses one to look inside. */
-function tokens(/** @type {any} */ turn, /** @type {HTMLElement} */ readout, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
+function tokens(/** @type {string} */ turn, /** @type {any[]} */ given, /** @type {HTMLElement} */ readout, /** @type {any} */ actions, /** @type {AbortSignal} */ signal) {
   readout.textContent = "Point at a token, or move with Tab, to read its probability and what else could have come; Enter or a press chooses it to look inside.";
-  return turn.tokens.map((/** @type {any} */ token, /** @type {number} */ index) => {
+  return given.map((token, index) => {
     const chance = Math.exp(token.logprob);
     const made = element("span", {
       class: `ink-token${FRAMING.test(token.text) ? " is-framing" : ""}`, tabindex: "0", role: "button", "data-chance": chance > 0.9 ? "high" : chance > 0.5 ? "middle" : "low",
@@ -123,7 +125,7 @@ function tokens(/** @type {any} */ turn, /** @type {HTMLElement} */ readout, /**
       readout.textContent = `${isolated(token.text)} ${percent(chance)}${others.length ? ` · instead: ${others.join(", ")}` : ""}`;
     };
     const choose = () => {
-      actions.token(turn.id, index);
+      actions.token(turn, index);
       for (const other of made.parentElement?.children ?? []) other.classList.toggle("is-chosen", other === made);
       readout.textContent = `${isolated(token.text)}: token ${count(index + 1)} of the answer is chosen to look inside`;
     };

@@ -2,7 +2,7 @@
 //
 // Traits. From Python: meta, turns (this branch, whole), live (the answer under way, at most 30 a second), problem. Both ways:
 // settings {effort, temperature, max_tokens, logprobs}, chosen and token (a reply, and a
-// token of it, to look inside). Questions: send, stop, retry, edit, branch.
+// token of it, to look inside). Questions: price, send, stop, retry, edit, branch, tokens.
 // Nothing is lost when an update is dropped: `turns` carries every finished turn.
 // Keyboard: Enter sends, Shift+Enter starts a line, Escape stops the answer or leaves an edit.
 
@@ -99,6 +99,7 @@ export function render(host) {
     retry: (/** @type {string} */ id) => ask("retry", { turn: id }), // of a message without an answer: the answer
     edit: (/** @type {string} */ id, /** @type {string} */ text) => ask("edit", { turn: id, text }),
     branch: (/** @type {string} */ id, /** @type {number} */ to) => ask("branch", { turn: id, to }),
+    tokens: async (/** @type {string} */ id) => (await ask("tokens", { turn: id }))?.result.tokens,
     inspect: (/** @type {string} */ id) => { tell("token", -1); tell("chosen", id); },
     token: (/** @type {string} */ id, /** @type {number} */ index) => { tell("token", index); tell("chosen", id); },
   };

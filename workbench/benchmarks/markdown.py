@@ -16,15 +16,19 @@ _MET = {True: "met", False: "**not met**", None: ""}
 def page(record: Record) -> str:
     """The page, tables first, then what it ran on."""
     lines = [f"# Bench: {record.bench}", "", _intro(record), ""]
+    # What many rows say alike is said once, by number.
+    notes = {note: number for number, note in enumerate(dict.fromkeys(row.note for row in record.rows if row.note), start=1)}
+    marks = {row: [f"[{notes[row.note]}]" if row.note else ""] for row in record.rows}
     plain = [row for row in record.rows if row.kind != "ratio"]
     ratios = [row for row in record.rows if row.kind == "ratio"]
     if plain:
-        lines += [markdown_table([["what", "median", "min", "max", "aim", ""], *map(_plain, plain)]), ""]
+        heads = ["what", "median", "min", "max", "aim", "", "note"]
+        lines += [markdown_table([heads, *(_plain(row) + marks[row] for row in plain)]), ""]
     if ratios:
-        heads = ["ratio", "of", "median", "95 % interval", "min", "max", "aim", ""]
-        lines += [markdown_table([heads, *map(_ratio, ratios)]), ""]
+        heads = ["ratio", "of", "median", "95 % interval", "min", "max", "aim", "", "note"]
+        lines += [markdown_table([heads, *(_ratio(row) + marks[row] for row in ratios)]), ""]
     lines += [f"- {text}" for text in record.remarks]
-    lines += [f"- {row.name}: {row.note}" for row in record.rows if row.note]
+    lines += [f"- [{number}] {note}" for note, number in notes.items()]
     return "\n".join([*lines, "", _machine(record), ""])
 
 
