@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..palettes import OKABE_ITO
 from .bench import Bench
 from .engine_kept import KERNEL, Kept
 from .engine_sides import NATIVE, THEIRS, Sides
@@ -20,6 +21,8 @@ from .engine_sides import NATIVE, THEIRS, Sides
 LENGTHS = (1_024, 4_096, 16_384, 65_536, 262_144, 1_048_064)
 ANSWER = 16
 SHOWN = (("prefill_s", "prefill", "s"), ("step_s", "a decode step behind", "s"), ("bytes", "memory at", "bytes"))
+
+COLOURS = ("blue", "orange", "green", "vermilion")
 
 Once = Callable[[int], dict[str, float]]
 
@@ -112,8 +115,8 @@ def _picture(found: dict[str, dict[int, dict[str, float]]], folder: Path) -> Pat
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for axis, (key, _, unit), what in zip(axes, SHOWN, ("prefill", "a decode step", "memory"), strict=True):
-        for (name, rows), marker in zip(found.items(), "os^D", strict=False):
-            axis.loglog(list(rows), [row[key] for row in rows.values()], marker=marker, label=name)
+        for (name, rows), marker, colour in zip(found.items(), "os^D", COLOURS, strict=False):
+            axis.loglog(list(rows), [row[key] for row in rows.values()], marker=marker, color=OKABE_ITO[colour], label=name)
         axis.set(xlabel="tokens of context", title=f"{what}, {unit}")
         axis.grid(visible=True, which="major", alpha=0.3)
     axes[0].legend(fontsize=8)
