@@ -90,7 +90,12 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             desk.keep()
             return whole(request)
 
+        def still_waiting(request: gr.Request) -> Any:
+            return compose.show_waiting(desk_of(request))
+
         opened = page.load(whole, None, everything, **quiet)
+        # What was sent waits no longer, long before its answer ends. First: the page awaits one listener before the next.
+        chatting.hosted.component.submit(still_waiting, None, composing.waiting, queue=False, **quiet)
         ended, fields = chat.wire(chatting, desk_of, link, opened)
 
         def attached(request: gr.Request) -> Any:
@@ -100,8 +105,6 @@ def build(link: Link, blobs: Blobs, desk_of: Callable[[gr.Request], Desk], *, pr
             event.then(attached, None, chatting.hosted.component, **quiet)
         for event in (*ended, fields):
             event.then(recounted, None, composing.shown, **quiet)
-        # What was sent waits no longer, long before its answer ends.
-        chatting.hosted.component.submit(recounted, None, composing.shown, **quiet)
         for event in ended:
             look_after(event.then)  # an answer that broke off: the engine may be gone
         inspect.wire(inspecting, desk_of, ended, link)

@@ -90,13 +90,19 @@ def lay_out(*, prefix: str) -> Compose:
 
 def show(desk: Desk, link: Link) -> tuple[Any, ...]:
     """Values of :attr:`Compose.shown` for what is on the desk."""
-    choices = [(part.name, str(number)) for number, part in enumerate(desk.files)]
-    waiting = gr.update(choices=choices, value=[value for _, value in choices], visible=True if choices else "hidden")
     try:
         found = desk.budget(link)
+        counted = (gr.skip(), gr.skip()) if found is None else (budget_html(found), tree_html(found.tree))
     except InklingError as problem:
-        return waiting, problem_html(problem.message), ""
-    return (waiting, gr.skip(), gr.skip()) if found is None else (waiting, budget_html(found), tree_html(found.tree))
+        counted = (problem_html(problem.message), "")
+    # Read last: what took long to count must not bring back a file that was sent meanwhile.
+    return (show_waiting(desk), *counted)
+
+
+def show_waiting(desk: Desk) -> dict[str, Any]:
+    """The files that go with the next question."""
+    choices = [(part.name, str(number)) for number, part in enumerate(desk.files)]
+    return gr.update(choices=choices, value=[value for _, value in choices], visible=True if choices else "hidden")
 
 
 def show_before(desk: Desk) -> tuple[str, str]:
