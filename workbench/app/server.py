@@ -12,6 +12,7 @@ import secrets
 import shutil
 import socket
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -172,6 +173,9 @@ class _LeftStreams(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         problem = record.exc_info[1] if record.exc_info else None
+        if isinstance(problem, KeyError):
+            # Its stream removes its session's queue without looking whether another one did.
+            return not any(frame.name == "sse_stream" for frame in traceback.extract_tb(problem.__traceback__))
         return not (isinstance(problem, RuntimeError) and "response already started" in str(problem))
 
 
