@@ -27,7 +27,7 @@ def reply_json(reply: Reply) -> dict[str, Any]:
 
 
 def tokens_json(reply: Reply) -> list[dict[str, Any]]:
-    """Each token with its probability and alternatives: 200 bytes apiece, which a page asks for when somebody looks."""
+    """Each token with its probability and alternatives: many times the answer's text, so a page asks when somebody looks."""
     return [_token(token) for token in reply.logprobs]
 
 

@@ -20,7 +20,7 @@ os.environ |= {own!r}
 os.environ.pop("INKLING_ENGINE_URL", None)
 import engine
 from workbench import CapturePlan, Context
-from widgets import AttentionView, Chat, EngineStatus, RoutingMap, SconvView
+from widgets import Chat, EngineStatus, SconvView
 eng = engine.attach()
 context = Context(system="Answer briefly.", effort="none")
 context.add_document(b"The harbour master is Ana Duarte.", name="note.txt")
@@ -64,7 +64,7 @@ def test_every_widget_goes_on_with_the_engine_that_came_after(lab, visit, shoot,
     assert chat.locator(".ink-turn.is-reply .ink-said").first.inner_text() == said
     # None runs yet: that is said, and the button stays.
     chat.locator(".ink-lost").get_by_role("button", name="Look for the engine that runs now").click()
-    chat.locator(".ink-lost").get_by_text("engine").first.wait_for()
+    chat.locator(".ink-lost").get_by_text("no engine is running").wait_for()
     shoot(page, "engine-killed")
 
     second = engine.start("demo")

@@ -55,6 +55,10 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     if "llama" in args.only and not args.llama_bench:
         raise BenchError("--only llama needs --llama-bench FILE: llama.cpp's program of that name")
     if args.llama_bench:
+        if not Path(args.llama_bench).is_file():
+            raise BenchError(
+                f"--llama-bench {args.llama_bench}: no such file; engine_llama.py says how to build it", path=args.llama_bench
+            )
         bench.options["llama_bench"] = Path(args.llama_bench).name  # where it lies is this machine's business
     args = bench.sized(args, largest=1_024, one_go=1_024, grow_to=4_096, position=16_384, million=8_192)
     failed: list[str] = []

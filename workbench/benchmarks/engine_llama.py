@@ -28,6 +28,7 @@ from engine.protocol import places
 from ..errors import BenchError
 from .bench import Bench
 from .engine_sides import NATIVE, TORCH, Sides
+from .peak_memory import peak_here
 
 PREFILL = {4_096: (0.9, 1.05), 16_384: (1.25, 1.6), 65_536: (1.6, 2.8)}
 """Least speed over llama.cpp by tokens: with torch, with the native kernel."""
@@ -42,10 +43,8 @@ def measure(bench: Bench, sides: Sides, *, model: str, program: str, largest: in
     Raises
     ------
     BenchError
-        The program or the package ``gguf`` is not there, or the program fails.
+        The package ``gguf`` is not there, or the program fails.
     """
-    if not Path(program).is_file():
-        raise BenchError(f"--llama-bench {program}: no such file; how to build it is in the module's description", path=program)
     path = stand_in(Path(model))
     sides.of(NATIVE)
     threads = sides.threads[NATIVE]
@@ -113,9 +112,8 @@ def _asked(program: str, model: Path, threads: int, what: list[str]) -> dict[str
         process = subprocess.Popen(command, stdout=said, stderr=wrong, text=True)
         while process.poll() is None:
             # The kernel's own account at the end counts this process too: it is what was forked.
-            with contextlib.suppress(OSError, StopIteration):
-                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-                peak = max(peak, 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))))
+            with contextlib.suppress(BenchError):  # it ended meanwhile
+                peak = max(peak, peak_here(process.pid))
             time.sleep(0.05)
         said.seek(0)
         wrong.seek(0)

@@ -21,6 +21,7 @@ from .bench import Bench
 from .children import child
 from .engine_attention import SIZES
 from .engine_kept import KERNEL, Kept
+from .peak_memory import peak_here
 
 PIECES, QUESTION, ANSWER = 16, 24, 16
 CHUNK = 2_048
@@ -49,7 +50,7 @@ def measure(bench: Bench, recipe: str, *, tokens: int) -> None:
     reply = eng.generate(_beginning(second, tokens + QUESTION), max_tokens=ANSWER, temperature=2.0, seed=bench.seed)
     kernel = psutil.Process(found.presence.pid)
     family = [kernel, *kernel.children(recursive=True)]
-    peaks = {process.pid: _peak(process.pid) for process in family}
+    peaks = {process.pid: peak_here(process.pid) for process in family}
     # Libraries that all three map are in each one's peak, and in memory once.
     held = sum(peaks.values()) - sum(one.rss - one.pss for one in (process.memory_full_info() for process in family))
     worker = next(process.pid for process in family if "Worker" in process.name())
@@ -102,11 +103,6 @@ def _bound(bench: Bench, tokens: int, threads: str) -> float:
             min(kernels.ask({"attention": int(at), "native": native})["seconds"] for _ in range(3)) for at in positions.tolist()
         ]  # fmt: skip
     return float(np.interp(np.arange(CHUNK, tokens + 1, CHUNK), positions, seconds).sum())
-
-
-def _peak(process: int) -> int:
-    status = Path(f"/proc/{process}/status").read_text()
-    return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
 class _Noted:

@@ -39,8 +39,8 @@ def peak_bytes(work: str, *arguments: str, before: str = "") -> tuple[int, int]:
     return base, peak
 
 
-def peak_here() -> int:
-    """Most memory that this process has held since :func:`forget_peak`, in bytes (Linux).
+def peak_here(process: int | str = "self") -> int:
+    """Most memory that a process has held since its start or :func:`forget_peak`, in bytes (Linux).
 
     Raises
     ------
@@ -48,10 +48,10 @@ def peak_here() -> int:
         The system does not tell.
     """
     try:
-        status = Path("/proc/self/status").read_text()
+        status = Path(f"/proc/{process}/status").read_text()
         return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
     except (OSError, StopIteration) as problem:
-        raise BenchError("peak memory is read from /proc, which this system does not have") from problem
+        raise BenchError("peak memory is read from /proc, which has no such process, or no such file here") from problem
 
 
 def forget_peak() -> None:
