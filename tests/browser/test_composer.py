@@ -87,7 +87,7 @@ def test_a_context_is_composed_in_the_page(lab, visit, tmp_path, shoot):
     entry.filter(has_text="call.wav").click()
     view.get_by_text("tokens of 50 ms").wait_for()
     view.get_by_text("Where the tokens are").click()
-    assert view.locator(".ink-tree li", has_text="harbour.pdf").count() >= 1
+    view.locator(".ink-tree li", has_text="harbour.pdf").first.wait_for()
     total = int(lab.python(page, "print(ctx.budget().prompt_tokens)"))
     assert f"{total:,} tokens and 256 for the answer" in view.inner_text()
 
